@@ -108,9 +108,9 @@ def write(path: Path, bench: Workbench, traces: int, length: int) -> None:
             rows = TraceRows()
             walked = walks(graph, recoded, rng, min(size, traces - first), length)
             visited = np.union1d(visited, walked[0])
-            for trace, (seen, taken) in enumerate(zip(*(x.tolist() for x in walked), strict=True)):
-                steps = taken.index(STUCK) if STUCK in taken else length
-                rows.add(first + trace, 0, seen[: steps + 1], taken[:steps], "length")
+            for trace, (seen, step) in enumerate(zip(*(x.tolist() for x in walked), strict=True)):
+                steps = step.index(STUCK) if STUCK in step else length
+                rows.add(first + trace, 0, seen[: steps + 1], step[:steps], "length")
             writer.add_chunk(write_chunk(writer.folder, number, rows))
         known = np.flatnonzero(np.isin(graph.fingerprints, visited))
         writer.write_states(graph.fingerprints[known], [states[number] for number in known])
@@ -125,15 +125,15 @@ def walks(
     first = np.searchsorted(graph.source[order], numbers)
     degree = np.searchsorted(graph.source[order], numbers, side="right") - first
     here = rng.choice(np.asarray(graph.initial), count)
-    seen, taken = [graph.fingerprints[here]], []
+    seen, step = [graph.fingerprints[here]], []
     for _ in range(length):
         free = degree[here] > 0
         chosen = first[here] + (rng.random(count) * degree[here]).astype(np.int64)
         edge = order[np.where(free, chosen, 0)]
-        taken.append(np.where(free, codes[graph.action[edge]], STUCK))
+        step.append(np.where(free, codes[graph.action[edge]], STUCK))
         here = np.where(free, graph.target[edge], here)
         seen.append(graph.fingerprints[here])
-    return np.stack(seen, 1), np.stack(taken, 1)
+    return np.stack(seen, 1), np.stack(step, 1)
 
 
 if __name__ == "__main__":

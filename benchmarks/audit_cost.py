@@ -53,24 +53,24 @@ def read(output: str) -> Cost:
 def _audit(path: Path, way: str, model: str) -> Cost:
     from conformance.stages.audit import audit
     from conformance.stages.context import Context, one_model, workbench
-    from conformance.stages.subject import Subject
+    from conformance.stages.subject import AuditedStore
     from conformance.traces.store import TraceStore
 
     context = Context()
     bench = workbench(context, one_model(model), None)
     used, begun = _processor_seconds(), time.monotonic()
-    subject = Subject(TraceStore.open(path), bench.prepared, bench.graph)
+    subject = AuditedStore(TraceStore.open(path), bench.prepared, bench.graph)
     with _workers(way, subject.store.manifest.counts.steps) as workers:
         result = audit(context, subject, workers)
         used = _processor_seconds() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    said = {
+    text = {
         "steps": result.steps,
         "distinct": result.distinct_transitions,
         "traces": asdict(result.accounting),
         "coverage": asdict(result.coverage),
     }
-    return Cost(used, time.monotonic() - begun, result.seconds, peak, said)
+    return Cost(used, time.monotonic() - begun, result.seconds, peak, text)
 
 
 @contextlib.contextmanager
@@ -95,10 +95,10 @@ def _workers(way: str, steps: int) -> Iterator[Any]:
 def _processor_seconds() -> float:
     """Of this process and all that descend from it, user and system."""
     table = _processes()
-    family = found = {os.getpid()}
-    while found:
-        found = {pid for pid, stat in table.items() if int(stat[_PARENT]) in found}
-        family = family | found
+    family = result = {os.getpid()}
+    while result:
+        result = {pid for pid, stat in table.items() if int(stat[_PARENT]) in result}
+        family = family | result
     ticks = sum(sum(map(int, table[pid][_TIMES])) for pid in family)
     return ticks / _TICKS
 

@@ -23,8 +23,8 @@ from conformance.spark.session import spark_session
 from conformance.spark.workers import OnSpark
 from conformance.stages.audit import audit
 from conformance.stages.context import Context, Workbench, workbench
-from conformance.stages.record import Underway, plan_of, record
-from conformance.stages.subject import Subject
+from conformance.stages.record import PendingStore, plan_of, record
+from conformance.stages.subject import AuditedStore
 from conformance.traces.store import TraceStore
 from conformance.workers import Here
 
@@ -51,10 +51,10 @@ def compare(context: Context, bench: Workbench, traces: int, folder: Path) -> No
     began = time.monotonic()
     plan = plan_of(context, bench, traces=traces, length=LENGTH)
     with ExitStack() as stack:
-        underway = Underway(context, bench, folder / "here", plan, stack, overwrite=False)
+        underway = PendingStore(context, bench, folder / "here", plan, stack, overwrite=False)
         running = stack.enter_context(begun(underway.jobs(1), 1))
-        for one in running.rest():
-            underway.add(one.result, one.work)
+        for outcome in running.rest():
+            underway.add(outcome.result, outcome.work)
     recorded = time.monotonic()
     here = audit(context, subject(bench, folder / "here"), Here())
     shown(f"{bench.model.name}, {here.steps:,} steps: here", began, began, recorded)
@@ -69,8 +69,8 @@ def compare(context: Context, bench: Workbench, traces: int, folder: Path) -> No
         sys.exit("the two differ")
 
 
-def subject(bench: Workbench, path: Path) -> Subject:
-    return Subject(TraceStore.open(path), bench.prepared, bench.graph)
+def subject(bench: Workbench, path: Path) -> AuditedStore:
+    return AuditedStore(TraceStore.open(path), bench.prepared, bench.graph)
 
 
 def shown(what: str, began: float, started: float, recorded: float) -> None:

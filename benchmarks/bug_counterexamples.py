@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from conformance.bugs.bench import Effort, environment, run_fault
+from conformance.bugs.bench import BugEffort, environment, run_fault
 from conformance.bugs.fault import (
     Catalogue,
     Fault,
@@ -58,15 +58,15 @@ def main() -> None:
 
 def row(catalogue: Catalogue, fault: Fault, limit: int) -> str:
     """What the bench reports and what the search finds, in a process with the faulty copy."""
-    found = run_fault(catalogue, fault, Effort(traces=0)).found
-    reported = found.counterexample_length
+    result = run_fault(catalogue, fault, BugEffort(traces=0)).found
+    reported = result.counterexample_length
     if reported is None:
         return f"{fault.id:<5} survived"
-    if found.oracle == INTERRUPTED:
+    if result.oracle == INTERRUPTED:
         return f"{fault.id:<5} {reported:>8}  an interrupted step: its states were tried in order"
     with relocated(fault) as folder:
         command = [sys.executable, __file__, "--limit", str(limit)]
-        inside = ["--inside", found.model, catalogue.system, str(reported)]
+        inside = ["--inside", result.model, catalogue.system, str(reported)]
         run = subprocess.run(
             [*command, *inside],
             env=environment(folder),
@@ -116,37 +116,37 @@ def contents(value: object) -> Iterable[str | int]:
     numbers: dict[int, int] = {}
     stack: list[object] = [value]
     while stack:
-        one = stack.pop()
-        if one is None or isinstance(one, str | int | float | bytes | Enum):
-            yield repr(one)
+        item = stack.pop()
+        if item is None or isinstance(item, str | int | float | bytes | Enum):
+            yield repr(item)
             continue
-        name = type(one).__name__
-        if callable(one) or name in _SKIPPED_TYPES or "Lock" in name:
+        name = type(item).__name__
+        if callable(item) or name in _SKIPPED_TYPES or "Lock" in name:
             continue
-        if id(one) in numbers:
-            yield numbers[id(one)]
+        if id(item) in numbers:
+            yield numbers[id(item)]
             continue
-        numbers[id(one)] = len(numbers)
+        numbers[id(item)] = len(numbers)
         yield name
-        if isinstance(one, Mapping):
-            for key, held in one.items():
-                stack += (held, key)
-        elif isinstance(one, frozenset | set):
-            stack += sorted(one, key=repr)
-        elif isinstance(one, tuple | list):
-            stack += one
+        if isinstance(item, Mapping):
+            for key, content in item.items():
+                stack += (content, key)
+        elif isinstance(item, frozenset | set):
+            stack += sorted(item, key=repr)
+        elif isinstance(item, tuple | list):
+            stack += item
         else:
-            stack += attributes(one)
+            stack += attributes(item)
 
 
-def attributes(one: object) -> list[object]:
+def attributes(value: object) -> list[object]:
     """The values of an object's attributes, but for times."""
-    names = list(getattr(one, "__dict__", ()))
-    for kind in type(one).__mro__:
+    names = list(getattr(value, "__dict__", ()))
+    for kind in type(value).__mro__:
         slots = getattr(kind, "__slots__", ())
         names += [slots] if isinstance(slots, str) else list(slots)
     return [
-        getattr(one, name, None)
+        getattr(value, name, None)
         for name in sorted(set(names))
         if not name.endswith("_ms") and not name.startswith("__")
     ]

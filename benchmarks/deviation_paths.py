@@ -126,8 +126,8 @@ def main() -> None:
 
 def _actions(text: str) -> list[Action]:
     """The steps of a way, as `Name(arguments)`."""
-    found = re.findall(r"(\w+)\(([^)]*)\)", text)
-    return [Action(name, tuple(json.loads(f"[{arguments}]"))) for name, arguments in found]
+    matches = re.findall(r"(\w+)\(([^)]*)\)", text)
+    return [Action(name, tuple(json.loads(f"[{arguments}]"))) for name, arguments in matches]
 
 
 def _bounded(model: Model, mutant: Model) -> Model:
@@ -170,7 +170,7 @@ def _followed(
     spec = bench.prepared.spec
     states = [next(iter(spec.initial_states()))]
     for action in actions:
-        (after,) = (state for taken, state in spec.successors(states[-1]) if taken == action)
+        (after,) = (state for step, state in spec.successors(states[-1]) if step == action)
         states.append(after)
     holds = spec.state_formula(deviation.violated)
     if [holds(state) for state in states] != [True] * len(actions) + [False]:

@@ -92,9 +92,9 @@ def _write(path: Path, options: argparse.Namespace) -> None:
         for child, parent in enumerate(tree.tolist(), start=1):
             file.write(f'{parent} -> {child} [label="{names[label[child]]}",color="black"];\n')
             file.write(f'{child} [label="{_state(child)}"];\n')
-        for number, (one, other) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
+        for number, (item, other) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
             name = names[label[states - 1 + number]]
-            file.write(f'{one} -> {other} [label="{name}",color="black"];\n')
+            file.write(f'{item} -> {other} [label="{name}",color="black"];\n')
         file.write("}\n}")
 
 

@@ -27,7 +27,7 @@ from conformance.judge.mapping import Mapping
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import bound
 from conformance.stages.context import Context
-from conformance.stages.judging import Request, judge_files
+from conformance.stages.judging import JudgeRequest, judge_files
 from conformance.tla import find_tools
 
 MODEL = "group/dynamic-2m"
@@ -42,7 +42,9 @@ def behaviours() -> tuple[tuple[str, ...], ...]:
     successors = cache(spec.successors)
     walks = [walk(spec, LENGTH, seed, successors) for seed in range(WALKS)]
     view = View(shown(spec, 0.2), frozenset())
-    return tuple(tuple(lines_of(one).splitlines()) for one in recordings(spec, walks, view))
+    return tuple(
+        tuple(lines_of(recording).splitlines()) for recording in recordings(spec, walks, view)
+    )
 
 
 def lines() -> Iterator[bytes]:
@@ -65,7 +67,7 @@ def write(path: Path, size: int) -> None:
 
 def imported(path: Path) -> None:
     """Import a file in this process, and print what came of it and the memory that it took."""
-    request = Request((path,), find_models([MODEL])[0], Mapping(declared=True))
+    request = JudgeRequest((path,), find_models([MODEL])[0], Mapping(declared=True))
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(jobs=1)
         tally = judge_files(Context(settings), request, Path(folder) / "store", name="import")
@@ -82,7 +84,7 @@ def main() -> None:
     if options.imported:
         imported(options.imported)
         return
-    sizes = [0, *(int(one) for one in options.megabytes.split(","))]
+    sizes = [0, *(int(megabytes) for megabytes in options.megabytes.split(","))]
     print("file        traces     events   verdict   memory   processor")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.ndjson"

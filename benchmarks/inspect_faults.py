@@ -43,15 +43,16 @@ def findings(copies: Path, work: Path, jars: tuple[Path, ...]) -> tuple[Discover
     return inspect(read(Inputs(folders, logs), work, jars), specifications=_SPECIFICATIONS).found
 
 
-def told_as(planted: Planted, found: tuple[Discovery, ...]) -> Verdict | None:
+def told_as(planted: Planted, discoveries: tuple[Discovery, ...]) -> Verdict | None:
     """The verdict of the findings of the fault's kind at its broker; None if there is none."""
     wanted = FAULTS[planted.kind].told_by
-    told = [
-        one.verdict
-        for one in found
-        if one.kind in wanted and (not one.brokers or set(one.brokers) & set(planted.brokers))
+    verdicts = [
+        discovery.verdict
+        for discovery in discoveries
+        if discovery.kind in wanted
+        and (not discovery.brokers or set(discovery.brokers) & set(planted.brokers))
     ]
-    return merge(told) if told else None
+    return merge(verdicts) if verdicts else None
 
 
 def plant(source: Path, target: Path, kind: str, seed: int) -> Planted:
@@ -75,7 +76,7 @@ def main() -> int:
     parser.add_argument("--kafka", default=NEWEST, help="whose schemas decode the records")
     options = parser.parse_args()
     jars = kafka_jars(options.kafka).classpath
-    planted, told, proved, bad = Counter[str](), Counter[str](), Counter[str](), 0
+    planted, named, proved, bad = Counter[str](), Counter[str](), Counter[str](), 0
     with tempfile.TemporaryDirectory(prefix="kconform-faults-") as folder:
         copy, work = Path(folder) / "copy", Path(folder) / "work"
         for source in options.copies:
@@ -88,21 +89,23 @@ def main() -> int:
             for kind in (kind for kind in options.kinds if kind not in left_out):
                 for number in range(options.each):
                     fault = plant(source, copy, kind, options.seed * 1000 + number)
-                    found = findings(copy, work, jars)
+                    discoveries = findings(copy, work, jars)
                     planted[kind] += 1
-                    verdict = told_as(fault, found)
-                    told[kind] += verdict is not None
+                    verdict = told_as(fault, discoveries)
+                    named[kind] += verdict is not None
                     proved[kind] += verdict is Verdict.FAIL
                     if verdict is None:
-                        kinds = sorted({f"{one.kind} ({one.verdict})" for one in found})
+                        kinds = sorted(
+                            {f"{discovery.kind} ({discovery.verdict})" for discovery in discoveries}
+                        )
                         where = f"{kind} {number} at {', '.join(fault.brokers)}"
                         print(f"missed: {where}: {fault.what}; told: {kinds}", flush=True)
     print(f"\n{'invariant':38} {'fault':38} planted  found proved")
-    for kind, count in sorted(planted.items(), key=lambda one: FAULTS[one[0]].invariant):
+    for kind, count in sorted(planted.items(), key=lambda pair: FAULTS[pair[0]].invariant):
         row = FAULTS[kind].invariant or "-"
-        print(f"{row:38} {kind:38} {count:7} {told[kind]:6} {proved[kind]:6}")
-    print(f"{'all':77} {planted.total():7} {told.total():6} {proved.total():6}")
-    return 1 if bad or told.total() < planted.total() else 0
+        print(f"{row:38} {kind:38} {count:7} {named[kind]:6} {proved[kind]:6}")
+    print(f"{'all':77} {planted.total():7} {named.total():6} {proved.total():6}")
+    return 1 if bad or named.total() < planted.total() else 0
 
 
 if __name__ == "__main__":

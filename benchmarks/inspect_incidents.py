@@ -41,21 +41,23 @@ def judged(copies: Path, jars: KafkaJars) -> Inspection:
         return inspect(read(Inputs(folders, logs), Path(work), jars.classpath))
 
 
-def row(name: str, version: str, found: Inspection) -> str:
+def row(name: str, version: str, inspection: Inspection) -> str:
     """A line of the table."""
     kinds = sorted(
-        f"{one.kind} at {one.offsets[0]}..{one.offsets[1] - 1}" if one.offsets else one.kind
-        for one in found.found
+        f"{discovery.kind} at {discovery.offsets[0]}..{discovery.offsets[1] - 1}"
+        if discovery.offsets
+        else discovery.kind
+        for discovery in inspection.found
     )
-    cuts = [cut for part in found.partitions.values() for cut in part.truncations]
+    cuts = [cut for part in inspection.partitions.values() for cut in part.truncations]
     exposed = sum(cut.cuts_exposed for cut in cuts)
     words = f"{counted(len(cuts), 'truncation')}, {exposed} of exposed records"
-    return f"{name:18} {version:6} {found.verdict!s:5} {words:40} {', '.join(kinds) or '-'}"
+    return f"{name:18} {version:6} {inspection.verdict!s:5} {words:40} {', '.join(kinds) or '-'}"
 
 
-def as_it_happened(name: str, found: Inspection) -> bool:
+def as_it_happened(name: str, inspection: Inspection) -> bool:
     """Whether the files tell what happened, and nothing else."""
-    kinds = {one.kind for one in found.found}
+    kinds = {discovery.kind for discovery in inspection.found}
     return TOLD[name] <= kinds <= TOLD[name] | SOMETIMES.get(name, set())
 
 
@@ -73,9 +75,9 @@ def main() -> int:
             copies = options.output / f"{name}-{version}"
             if not copies.exists():
                 make(name, jars, copies, seed=options.seed)
-            found = judged(copies, jars)
-            print(row(name, version, found), flush=True)
-            wrong += not as_it_happened(name, found)
+            inspection = judged(copies, jars)
+            print(row(name, version, inspection), flush=True)
+            wrong += not as_it_happened(name, inspection)
     return 1 if wrong else 0
 
 

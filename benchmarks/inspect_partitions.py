@@ -122,9 +122,9 @@ def child(folder: Path, spark: bool) -> None:
     evidence = Evidence(folder, MANIFEST)
     before = time.process_time()
     with OnDemand(wanted=spark) as workers:
-        found = inspect(evidence, folder / "out", workers=workers)
+        inspection = inspect(evidence, folder / "out", workers=workers)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    accused = {one.partition for one in found.found}
+    accused = {discovery.partition for discovery in inspection.found}
     print(json.dumps([time.process_time() - before, peak, len(accused)]))
 
 
@@ -151,7 +151,7 @@ def main() -> None:
     if options.spark:
         print(f"Spark's start, taken off: {start:.1f} s")
     print("partitions  seconds  ms/partition  peak MB  found  planted")
-    for count in (int(one) for one in options.partitions.split(",")):
+    for count in (int(text) for text in options.partitions.split(",")):
         cost = measured(count, spark=options.spark)
         seconds = cost.processor - start
         planted = (count + LOST_EVERY - 1) // LOST_EVERY

@@ -113,7 +113,7 @@ def least(command: Sequence[str], output: Path, times: int = 3) -> Read:
     for _ in range(times):
         shutil.rmtree(output, ignore_errors=True)
         costs.append(Read(*map(float, run(command).output.split())))
-    return min(costs, key=lambda one: one.seconds)
+    return min(costs, key=lambda reading: reading.seconds)
 
 
 def our_command(root: Path, output: Path, *, verify: bool) -> list[str]:
@@ -130,10 +130,10 @@ def child(root: Path, output: Path, verify: bool) -> None:
 
 def alone(root: Path, output: Path) -> int:
     """Read and judge in this process, as kconform inspect does: what `alone_command` runs."""
-    found = inspect(read(Inputs(brokers_of([f"b1={root}"])), output / "evidence", ()), output)
-    outputs.write(found, output)
-    (output / "index.html").write_text(page.dumps(found), encoding="utf-8")
-    return found.verdict.exit_code
+    inspection = inspect(read(Inputs(brokers_of([f"b1={root}"])), output / "evidence", ()), output)
+    outputs.write(inspection, output)
+    (output / "index.html").write_text(page.dumps(inspection), encoding="utf-8")
+    return inspection.verdict.exit_code
 
 
 def peak() -> float:
@@ -173,12 +173,12 @@ def read_batches(evidence: Evidence, paths: Sequence[Path], root: Path) -> set[t
         "segment", "base_offset", "last_offset", "leader_epoch", "position", "size", "stored_crc",
         "crc_ok",
     ]  # fmt: skip
-    found: set[tuple[int, ...]] = set()
+    result: set[tuple[int, ...]] = set()
     for batch in evidence.dataset("batches").to_batches(columns=columns):
         segment, *values, good = (column.to_pylist() for column in batch.columns)
         named = [numbers[name] for name in segment]
-        found.update(zip(named, *values, map(int, good), strict=True))
-    return found
+        result.update(zip(named, *values, map(int, good), strict=True))
+    return result
 
 
 def compare(work: Path, jars: str, size: int, total: int, start: float) -> None:
@@ -189,16 +189,16 @@ def compare(work: Path, jars: str, size: int, total: int, start: float) -> None:
         path.read_bytes()  # into the page cache
     bare = least(our_command(root, work / "bare", verify=False), work / "bare").seconds
     full = least(our_command(root, work / "full", verify=True), work / "full").seconds
-    told = run(dump_log(jars, paths), work / "dumped").processor - start
+    report = run(dump_log(jars, paths), work / "dumped").processor - start
     theirs = set(dumped(work / "dumped"))
     ours = read_batches(Evidence.open(work / "full"), paths, root)
     if ours != theirs:
         sys.exit(f"{len(ours ^ theirs)} batches differ: {sorted(ours ^ theirs)[:3]}")
     gigabytes = sum(path.stat().st_size for path in paths) / GIGABYTE
     print(f"batches of {size:,} bytes: {gigabytes:.2f} GB, {len(ours):,} batches, the same by both")
-    print(f"  kafka-dump-log, one JVM      {told:7.2f} s")
+    print(f"  kafka-dump-log, one JVM      {report:7.2f} s")
     for name, seconds in (("without checksums", bare), ("with checksums", full)):
-        print(f"  kconform, {name:18} {seconds:7.2f} s  {told / seconds:6.1f} times as fast")
+        print(f"  kconform, {name:18} {seconds:7.2f} s  {report / seconds:6.1f} times as fast")
     for folder in (root, work / "bare", work / "full"):
         shutil.rmtree(folder)
     (work / "dumped").unlink()
@@ -213,8 +213,8 @@ def memory(work: Path, sizes: Sequence[int]) -> None:
         cached = least(our_command(root, output, verify=True), output, times=1).megabytes
         from_the_disk(paths)
         streamed = least(our_command(root, output, verify=True), output, times=1).megabytes
-        held = f"{streamed:6.0f} MB from the disk, {cached:6.0f} MB mapped from the page cache"
-        print(f"  {total / GIGABYTE:5.2f} GB  {held}")
+        text = f"{streamed:6.0f} MB from the disk, {cached:6.0f} MB mapped from the page cache"
+        print(f"  {total / GIGABYTE:5.2f} GB  {text}")
         shutil.rmtree(root)
         shutil.rmtree(output)
 
@@ -247,10 +247,10 @@ def big(work: Path, jars: str, total: int, start: float) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         own = run(command(small, work / "start-out"), codes=INCONCLUSIVE).processor
         from_the_disk(paths)
-        found = run(command(root, work / "big-out"), codes=INCONCLUSIVE)
-        ours = found.processor - own
+        cost = run(command(root, work / "big-out"), codes=INCONCLUSIVE)
+        ours = cost.processor - own
         print(
-            f"  {name:17} {found.wall:6.1f} s wall, {ours:6.1f} s, {theirs / ours:.1f} times as "
+            f"  {name:17} {cost.wall:6.1f} s wall, {ours:6.1f} s, {theirs / ours:.1f} times as "
             f"fast (its start, taken off: {own:.1f} s)",
             flush=True,
         )

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from conformance.judge.budget import Limits
+from conformance.judge.budget import JudgeLimits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
@@ -41,7 +41,7 @@ from conformance.modelcheck.tlc import Processes, TlcOptions
 from conformance.tla import (
     Action,
     ActionPattern,
-    Part,
+    ObservedPart,
     Place,
     Spec,
     State,
@@ -78,9 +78,11 @@ class View:
         ]
         return Recording(name, tuple(events), name)
 
-    def _parts(self, spec: Spec, state: State) -> tuple[Part, ...]:
+    def _parts(self, spec: Spec, state: State) -> tuple[ObservedPart, ...]:
         pairs = zip(spec.variables, state, strict=True)
-        return tuple(Part(Place(name), value) for name, value in pairs if name in self.variables)
+        return tuple(
+            ObservedPart(Place(name), value) for name, value in pairs if name in self.variables
+        )
 
     def longest(self, walks: Sequence[Walk]) -> int:
         """The most unseen steps in a row."""
@@ -106,7 +108,7 @@ def main() -> None:
     spec = prepared.spec
     successors = cache(spec.successors)
     walks = [walk(spec, options.length, seed, successors) for seed in range(options.traces)]
-    names = sorted({action.name for one in walks for action, _ in one.steps})
+    names = sorted({action.name for each_walk in walks for action, _ in each_walk.steps})
     unseen = frozenset(random.Random(1).sample(names, len(names) // 3))
     print(
         f"load {os.getloadavg()[0]:.1f}, model {options.model}, unseen {', '.join(sorted(unseen))}"
@@ -143,8 +145,8 @@ def shown(spec: Spec, share: float) -> frozenset[str]:
 
 
 def recordings(spec: Spec, walks: Sequence[Walk], view: View) -> list[Recording]:
-    made = (view.of(spec, one, f"run-{number}") for number, one in enumerate(walks))
-    return [one for one in made if one.events]
+    made = (view.of(spec, each_walk, f"run-{number}") for number, each_walk in enumerate(walks))
+    return [each_walk for each_walk in made if each_walk.events]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ def judged(
     `brief` as of `judge_here`: as `kconform judge` asks, which counts what passes.
     """
     silent = tuple(ActionPattern(name) for name in sorted(unseen))
-    mapping = Mapping(declared=True, silent=silent, limits=Limits(bound, 100_000, 600))
+    mapping = Mapping(declared=True, silent=silent, limits=JudgeLimits(bound, 100_000, 600))
     # Nothing is compiled yet in a spec that was bound just now.
     spec = bind(prepared.module, prepared.spec.config)
     with tempfile.TemporaryDirectory() as folder:
@@ -194,8 +196,8 @@ def judged(
         with timed() as took:
             judge = Judge(spec, mapping)
             recordings = judge_here(judge, locate([path]), processes=processes, brief=brief)
-            found = [judgement for _, judgement in recordings]
-            return found, took()
+            judgements = [judgement for _, judgement in recordings]
+            return judgements, took()
 
 
 def lines_of(recording: Recording) -> str:
@@ -222,24 +224,24 @@ class Compared:
 def against_tlc(prepared: PreparedModel, walks: Sequence[Walk], view: View) -> Compared:
     spec, bound_ = prepared.spec, view.longest(walks)
     made = recordings(spec, walks, view)
-    found, one = judged(prepared, made, view.unseen, bound_, brief=True)
+    judgements, item = judged(prepared, made, view.unseen, bound_, brief=True)
     again, two = judged(prepared, made, view.unseen, bound_, processes=2, brief=True)
     other, tlc = refereed(prepared, made, view.unseen, bound_)
-    agree = sum(o == j.explained for o, j in zip(other.explained, found, strict=True))
-    assert [j.reason for j in again] == [j.reason for j in found]
-    events = sum(len(one.events) for one in made)
+    agree = sum(o == j.explained for o, j in zip(other.explained, judgements, strict=True))
+    assert [j.reason for j in again] == [j.reason for j in judgements]
+    events = sum(len(recording.events) for recording in made)
     print(f"{len(made):,} recordings, {events:,} events, verdicts agree on {agree} of {len(made)}")
     print(f"  {len(view.variables)} of {len(spec.variables)} variables shown, k = {bound_}")
-    tried = sum(judgement.tried for judgement in found)
+    tried = sum(judgement.tried for judgement in judgements)
     print(f"  states looked at: judge {tried:,}, TLC {other.states:,}")
-    return told_of(Compared(events, one, two, tlc))
+    return told_of(Compared(events, item, two, tlc))
 
 
 def each_more(few: Compared, many: Compared) -> None:
     """What the recordings that only the second has took."""
 
-    def more(one: Took, other: Took) -> Took:
-        return Took(other.wall - one.wall, other.processor - one.processor)
+    def more(item: Took, other: Took) -> Took:
+        return Took(other.wall - item.wall, other.processor - item.processor)
 
     print("each more")
     pairs = (few.one, many.one), (few.two, many.two), (few.tlc, many.tlc)
@@ -273,11 +275,13 @@ def lies(prepared: PreparedModel, walks: Sequence[Walk], view: View, count: int)
     """Accepted recordings with one lie each: where they are rejected, or what explains them."""
     spec, bound_ = prepared.spec, view.longest(walks)
     made = list(mutants(recordings(spec, walks, view), count, seed=11))
-    found, _ = judged(prepared, [one.recording for one in made], view.unseen, bound_)
-    other, _ = refereed(prepared, [one.recording for one in made], view.unseen, bound_)
+    judgements, _ = judged(
+        prepared, [recording.recording for recording in made], view.unseen, bound_
+    )
+    other, _ = refereed(prepared, [recording.recording for recording in made], view.unseen, bound_)
     silent = [ActionPattern(name) for name in view.unseen]
     rows: dict[str, Counter[str]] = {}
-    for mutant, judgement, explained in zip(made, found, other.explained, strict=True):
+    for mutant, judgement, explained in zip(made, judgements, other.explained, strict=True):
         events = mutant.recording.events
         if explained != judgement.explained:
             what = "MISSED: TLC says otherwise"
@@ -291,8 +295,8 @@ def lies(prepared: PreparedModel, walks: Sequence[Walk], view: View, count: int)
     print(f"{len(made):,} recordings with one lie each")
     for kind, counts in rows.items():
         total = counts.total()
-        told = ", ".join(f"{n / total:.1%} {what}" for what, n in counts.most_common())
-        print(f"  {kind:14} {total:5,}: {told}")
+        text = ", ".join(f"{n / total:.1%} {what}" for what, n in counts.most_common())
+        print(f"  {kind:14} {total:5,}: {text}")
 
 
 def share_table(prepared: PreparedModel, walks: Sequence[Walk], unseen: frozenset[str]) -> None:
@@ -310,12 +314,12 @@ def told(
     what: str, prepared: PreparedModel, walks: Sequence[Walk], view: View, bound_: int
 ) -> None:
     made = recordings(prepared.spec, walks, view)
-    found, took = judged(prepared, made, view.unseen, bound_)
-    events = sum(len(one.events) for one in made)
+    judgements, took = judged(prepared, made, view.unseen, bound_)
+    events = sum(len(recording.events) for recording in made)
     print(
-        f"  {what:12} {sum(one.explained == one.events for one in found):4} explained  "
+        f"  {what:12} {sum(judgement.explained == judgement.events for judgement in judgements):4} explained  "
         f"{1000 * took.processor / events:8.2f} ms/event  most candidates "
-        f"{max(one.most_candidates for one in found):6,}"
+        f"{max(judgement.most_candidates for judgement in judgements):6,}"
     )
 
 
@@ -359,14 +363,14 @@ def long(prepared: PreparedModel, events: int) -> None:
     made_ready = bound(wide, find_tools())
     spec = made_ready.spec
     view = View(frozenset(spec.variables) - OF_MEMBERS, MEMBERS)
-    one = walk(spec, 4 * events, 7, spec.successors)
-    short = Walk(one.initial, tuple(_first(one, events)))
+    long_walk = walk(spec, 4 * events, 7, spec.successors)
+    short = Walk(long_walk.initial, tuple(_first(long_walk, events)))
     made = recordings(spec, [short], view)
-    found, took = judged(made_ready, made, view.unseen, view.longest([short]))
+    judgements, took = judged(made_ready, made, view.unseen, view.longest([short]))
     print(
         f"members hidden: {len(made[0].events):,} events, k = {view.longest([short])}, "
-        f"{found[0].verdict}, {took.processor:.1f} s of processor, {took.wall:.1f} s by the wall, "
-        f"most candidates {found[0].most_candidates}"
+        f"{judgements[0].verdict}, {took.processor:.1f} s of processor, {took.wall:.1f} s by the wall, "
+        f"most candidates {judgements[0].most_candidates}"
     )
 
 

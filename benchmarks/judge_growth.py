@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.judge.budget import Limits
+from conformance.judge.budget import JudgeLimits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
@@ -26,7 +26,7 @@ from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import bound
 from conformance.tla import (
     ActionPattern,
-    Part,
+    ObservedPart,
     Place,
     Spec,
     bind,
@@ -78,10 +78,10 @@ class Measured:
     seconds: float
 
     def row(self, *cells: object) -> str:
-        found = self.judgement
+        judgement = self.judgement
         return (
-            f"{' '.join(f'{cell:>8}' for cell in cells)} {found.events:>7,} "
-            f"{found.verdict.name.lower():>13} {found.silent:>7,} {found.tried:>10,} "
+            f"{' '.join(f'{cell:>8}' for cell in cells)} {judgement.events:>7,} "
+            f"{judgement.verdict.name.lower():>13} {judgement.silent:>7,} {judgement.tried:>10,} "
             f"{self.seconds:>8.1f}"
         )
 
@@ -138,7 +138,7 @@ def hidden(spec: Spec, count: int, share: float, seed: int, *, shown: Sequence[s
             continue
         row = 0
         seen = dict(zip(spec.variables, state, strict=True))
-        parts = tuple(Part(Place(name), seen[name]) for name in shown)
+        parts = tuple(ObservedPart(Place(name), seen[name]) for name in shown)
         process = action.args[0] if action.args and isinstance(action.args[0], str) else ""
         events.append(
             Event((ActionPattern(action.name, action.args),), after=parts, process=process)
@@ -149,7 +149,7 @@ def hidden(spec: Spec, count: int, share: float, seed: int, *, shown: Sequence[s
 def timed(spec: Spec, recording: Recording) -> Measured:
     """Judge it, where every action may have gone unseen."""
     silent = tuple(map(ActionPattern, spec.kinds))
-    mapping = Mapping(declared=True, silent=silent, limits=Limits(STEPS))
+    mapping = Mapping(declared=True, silent=silent, limits=JudgeLimits(STEPS))
     began = time.process_time()
     judgement = Judge(spec, mapping).judge(recording)
     return Measured(judgement, time.process_time() - began)

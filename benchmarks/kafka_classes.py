@@ -52,7 +52,7 @@ class Measured:
         if self.rss_mb:
             line += f"  {self.rss_mb:4.0f} MB  JVM {self.jvm_ms:.2f} ms/step"
             met = (rate >= STEPS_A_SECOND, self.reset_ms < RESET_MS, self.rss_mb <= RSS_MB)
-            line += f"  goals met: {', '.join('yes' if one else 'no' for one in met)}"
+            line += f"  goals met: {', '.join('yes' if is_met else 'no' for is_met in met)}"
         return f"{line}  {self.result.verdict}"
 
 

@@ -26,7 +26,7 @@ def main() -> None:
     print(f"{'model':56} {'without':>8} {'with':>8} {'ratio':>6}")
     for model in failing:
         seconds = [processor_seconds(model, optimize=optimize) for optimize in (False, True)]
-        totals = [total + one for total, one in zip(totals, seconds, strict=True)]
+        totals = [total + number for total, number in zip(totals, seconds, strict=True)]
         print_row(model.name, *seconds)
     print_row(f"{len(failing)} models", *totals)
 

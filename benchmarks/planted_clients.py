@@ -28,7 +28,13 @@ from pathlib import Path
 
 from conformance.client.example import aim_of
 from conformance.events import Finding
-from conformance.stages.client import BoundVariant, Request, Tally, run_examples, variant_model
+from conformance.stages.client import (
+    BoundVariant,
+    ClientTestRequest,
+    ExampleTally,
+    run_examples,
+    variant_model,
+)
 from conformance.stages.context import Context
 from conformance.verdict import Verdict
 
@@ -157,33 +163,37 @@ class Bench:
     seed: int = 1
     patience: float = 8.0
 
-    def run(self, library: Library, fault: str, numbers: Sequence[int]) -> Tally:
+    def run(self, library: Library, fault: str, numbers: Sequence[int]) -> ExampleTally:
         """What `kconform client` makes of these examples of the library with this fault."""
         return self.run_all(library, {fault: numbers})[fault]
 
-    def run_all(self, library: Library, wanted: Mapping[str, Sequence[int]]) -> dict[str, Tally]:
+    def run_all(
+        self, library: Library, wanted: Mapping[str, Sequence[int]]
+    ) -> dict[str, ExampleTally]:
         """The same of several faults, with `jobs` examples of each side by side."""
         return asyncio.run(self._run_all(library, wanted))
 
     async def _run_all(
         self, library: Library, wanted: Mapping[str, Sequence[int]]
-    ) -> dict[str, Tally]:
+    ) -> dict[str, ExampleTally]:
         turns = asyncio.Semaphore(_FAULTS_AT_A_TIME)
 
-        async def tally_of(fault: str, numbers: Sequence[int]) -> Tally:
+        async def tally_of(fault: str, numbers: Sequence[int]) -> ExampleTally:
             async with turns:
                 request = self._request(library, fault, numbers)
                 return await run_examples(Context(seed=self.seed), request, library.variant)
 
-        tallies = await asyncio.gather(*(tally_of(*one) for one in wanted.items()))
+        tallies = await asyncio.gather(*(tally_of(*item) for item in wanted.items()))
         return dict(zip(wanted, tallies, strict=True))
 
-    def _request(self, library: Library, fault: str, numbers: Sequence[int]) -> Request:
+    def _request(self, library: Library, fault: str, numbers: Sequence[int]) -> ClientTestRequest:
         command, variant = library.command(fault), library.variant.model.variant
-        return Request(command, variant, len(numbers), 15, self.jobs, self.patience, tuple(numbers))
+        return ClientTestRequest(
+            command, variant, len(numbers), 15, self.jobs, self.patience, tuple(numbers)
+        )
 
     def until_named(
-        self, library: Library, fault: Fault, numbers: Sequence[int], clean: Tally
+        self, library: Library, fault: Fault, numbers: Sequence[int], clean: ExampleTally
     ) -> tuple[int, Finding | None]:
         """So many examples were run, side by side, until a finding named the fault."""
         for done in range(0, len(numbers), self.jobs):
@@ -193,10 +203,10 @@ class Bench:
         return len(numbers), None
 
 
-def named(fault: Fault, tally: Tally, clean: Tally) -> Finding | None:
+def named(fault: Fault, tally: ExampleTally, clean: ExampleTally) -> Finding | None:
     """The finding that names the fault, which the library without it does not have."""
-    known = {one.key for one in clean.findings.values()}
-    own = (one for one in tally.findings.values() if one.key not in known)
+    known = {finding.key for finding in clean.findings.values()}
+    own = (finding for finding in tally.findings.values() if finding.key not in known)
     return next(filter(fault.is_named_by, own), None)
 
 
@@ -204,7 +214,7 @@ def main() -> int:
     """Print the table; 1 if a fault is not found, or a library has findings without one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--client", choices=("franz-go", "aiokafka"))
-    parser.add_argument("--fault", choices=[one.name for one in FAULTS])
+    parser.add_argument("--fault", choices=[item.name for item in FAULTS])
     parser.add_argument("--examples", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
@@ -228,9 +238,9 @@ def main() -> int:
     return int(missed)
 
 
-def _row_of_clean(library: Library, tally: Tally) -> str:
+def _row_of_clean(library: Library, tally: ExampleTally) -> str:
     verdicts = tally.verdicts
-    titles = "; ".join(one.title for one in tally.findings.values()) or "none"
+    titles = "; ".join(finding.title for finding in tally.findings.values()) or "none"
     return (
         f"| {library.name} | none | {verdicts.total()} | {verdicts[Verdict.PASS]} pass, "
         f"{verdicts[Verdict.INCONCLUSIVE]} inconclusive, {tally.done.total():,} duties done | "
@@ -245,14 +255,14 @@ def _row(library: Library, fault: Fault, count: int, finding: Finding | None) ->
 
 
 def _libraries(name: str | None, folder: Path) -> list[Library]:
-    found = []
+    libraries = []
     if name in (None, "franz-go"):
         go = go_tool()
         if go is None:
             print("| franz-go | not run: there is no Go | | | | | |", flush=True)
         else:
-            found.append(franz_go(go, folder, {}))
-    return [*found, *([aiokafka()] if name in (None, "aiokafka") else [])]
+            libraries.append(franz_go(go, folder, {}))
+    return [*libraries, *([aiokafka()] if name in (None, "aiokafka") else [])]
 
 
 if __name__ == "__main__":

@@ -37,20 +37,20 @@ def run(command: Sequence[str], output: Path | None = None, *, codes: Sequence[i
     """Run a process to its end, and wait for all that it left behind; other exit codes end us."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     started = time.perf_counter()
-    with tempfile.TemporaryFile() as said, _standard_output(output) as told:
-        process = subprocess.Popen(command, stdout=told, stderr=said)
+    with tempfile.TemporaryFile() as errors, _standard_output(output) as report:
+        process = subprocess.Popen(command, stdout=report, stderr=errors)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         wall = time.perf_counter() - started
         if process.returncode not in codes:
-            said.seek(0)
-            words = said.read().decode(errors="replace")[-2000:]
+            errors.seek(0)
+            words = errors.read().decode(errors="replace")[-2000:]
             sys.exit(f"{command[0]} ended with {process.returncode}: {words}")
-        told.seek(0)
-        text = "" if output else told.read().decode(errors="replace")
+        report.seek(0)
+        text = "" if output else report.read().decode(errors="replace")
     usages = [usage, *_the_rest()]
-    seconds = sum(one.ru_utime + one.ru_stime for one in usages)
-    return Cost(seconds, wall, max(one.ru_maxrss for one in usages) / 1024, text)
+    seconds = sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    return Cost(seconds, wall, max(usage.ru_maxrss for usage in usages) / 1024, text)
 
 
 def _standard_output(output: Path | None) -> IO[bytes]:

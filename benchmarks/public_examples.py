@@ -87,23 +87,23 @@ def judge(example: Example, seconds: int) -> Row:
     return compare(example, searched(example.module, example.config, seconds=seconds))
 
 
-def compare(example: Example, found: Answer) -> Row:
+def compare(example: Example, answer: Answer) -> Row:
     """Whether the answer is the published one."""
-    match found.outcome:
+    match answer.outcome:
         case Outcome.SLOW:
-            return Row("slow", found.said)
+            return Row("slow", answer.said)
         case Outcome.CRASH:
-            return Row("differ", f"crashed: {found.said}")
+            return Row("differ", f"crashed: {answer.said}")
         case Outcome.UNSUPPORTED | Outcome.UNREADABLE | Outcome.ERROR | Outcome.ASSUMPTION:
-            return Row("refused", found.said)
-    result = _PUBLISHED[found.outcome]
-    if example.result == "liveness failure" and result == "success" and found.unchecked:
-        return Row("refused", f"temporal formulas are not checked: {', '.join(found.unchecked)}")
+            return Row("refused", answer.said)
+    result = _PUBLISHED[answer.outcome]
+    if example.result == "liveness failure" and result == "success" and answer.unchecked:
+        return Row("refused", f"temporal formulas are not checked: {', '.join(answer.unchecked)}")
     if result != example.result:
-        return Row("differ", f"{result} {found.said}, published {example.result}")
+        return Row("differ", f"{result} {answer.said}, published {example.result}")
     if result != "success":
-        return Row("agree", f"{result} {found.said}")
-    numbers = {"distinctStates": found.distinct, "totalStates": found.generated}
+        return Row("agree", f"{result} {answer.said}")
+    numbers = {"distinctStates": answer.distinct, "totalStates": answer.generated}
     differing = [
         f"{name} {numbers[name]}, published {count}"
         for name, count in example.counts.items()
@@ -111,8 +111,8 @@ def compare(example: Example, found: Answer) -> Row:
     ]
     if differing:
         return Row("differ", "; ".join(differing))
-    note = f"; not checked here: {', '.join(found.unchecked)}" if found.unchecked else ""
-    return Row("agree", f"{found.distinct} states{note}")
+    note = f"; not checked here: {', '.join(answer.unchecked)}" if answer.unchecked else ""
+    return Row("agree", f"{answer.distinct} states{note}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

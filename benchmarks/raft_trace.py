@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.judge.budget import Limits
+from conformance.judge.budget import JudgeLimits
 from conformance.judge.events import Event, Recording, read_event
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping as Declared
@@ -117,17 +117,17 @@ def judged(folder: Path, trace: Sequence[Line]) -> str:
     began = time.process_time()
     recording = Recording("raft", tuple(events(trace)), "example.ndjson")
     mapping = Declared(
-        declared=True, directly=(ActionPattern("Prepare"),), limits=Limits(3, seconds=600)
+        declared=True, directly=(ActionPattern("Prepare"),), limits=JudgeLimits(3, seconds=600)
     )
-    found = Judge(spec, mapping).judge(recording)
+    judgement = Judge(spec, mapping).judge(recording)
     row = (
-        f"{len(trace):>5,} {found.events:>7,} {found.verdict.name.lower():>14} {found.silent:>7,} "
-        f"{found.tried:>8,} {time.process_time() - began:>8.1f}"
+        f"{len(trace):>5,} {judgement.events:>7,} {judgement.verdict.name.lower():>14} {judgement.silent:>7,} "
+        f"{judgement.tried:>8,} {time.process_time() - began:>8.1f}"
     )
-    if found.failure is None:
+    if judgement.failure is None:
         return row
-    why = [line for blocker in found.failure.blockers for line in blocker.lines]
-    return "\n".join([row, found.reason, *why[:20]])
+    why = [line for blocker in judgement.failure.blockers for line in blocker.lines]
+    return "\n".join([row, judgement.reason, *why[:20]])
 
 
 def bound_to(folder: Path, trace: Sequence[Line]) -> Spec:
@@ -178,13 +178,13 @@ def begins(trace: Sequence[Line]) -> Iterator[tuple[str, Line]]:
 def bootstrap(trace: Sequence[Line]) -> frozenset[int]:
     """The lines that tell how a node begins; no step of the specification belongs to them."""
     working: set[str] = set()
-    found: set[int] = set()
+    result: set[int] = set()
     for number, line in enumerate(trace):
         if line["name"] in BOOTSTRAP and line["nid"] not in working:
-            found.add(number)
+            result.add(number)
         else:
             working.add(line["nid"])
-    return frozenset(found)
+    return frozenset(result)
 
 
 def _configuration(line: Line) -> list[str]:

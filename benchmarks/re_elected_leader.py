@@ -31,7 +31,7 @@ from pathlib import Path
 
 from conformance.errors import EnvironmentProblem
 from conformance.kafka.client import BrokerGone, Connection
-from conformance.kafka.cluster import CLIENT, Cluster, Node, Settings
+from conformance.kafka.cluster import CLIENT, Cluster, ClusterSettings, KafkaNode
 from conformance.kafka.jars import NEWEST, kafka_jars
 from impl.record_format import Record
 from impl.records import MemoryRecords, decode_batches
@@ -59,9 +59,9 @@ _ACKNOWLEDGED_WITHIN = 60.0
 class Roles:
     """Who is who among the nodes."""
 
-    leader: Node
-    follower: Node
-    lagging: Node
+    leader: KafkaNode
+    follower: KafkaNode
+    lagging: KafkaNode
 
 
 class Play:
@@ -156,10 +156,10 @@ class Play:
         self.roles.leader.kill()
         self._cluster.await_that("F leads", lambda: self._leads(self.roles.follower), 120.0)
 
-    def _leads(self, node: Node) -> bool:
+    def _leads(self, node: KafkaNode) -> bool:
         return bool(self._cluster.partition(TOPIC)["leaderId"] == node.number)
 
-    def _await_records(self, nodes: Sequence[Node], count: int) -> None:
+    def _await_records(self, nodes: Sequence[KafkaNode], count: int) -> None:
         self._cluster.await_that(
             f"{len(nodes)} replicas have {count} records",
             lambda: all(records_of(node) == count for node in nodes),
@@ -173,7 +173,7 @@ _NOT_NEEDED = 84
 """ELECTION_NOT_NEEDED: it leads already."""
 
 
-def records_of(node: Node) -> int:
+def records_of(node: KafkaNode) -> int:
     """How many records its log has on disk (one segment, one record in a batch)."""
     (segment,) = (node.data / f"{TOPIC}-0").glob("*.log")
     return len(decode_batches(segment.read_bytes()))
@@ -193,15 +193,15 @@ def play(cluster: Cluster, *, control: bool) -> bool:
         scenes.elect_the_old_leader(pool)
         scenes.roles.leader.resume()
         acknowledged = _acknowledged(waiting)
-        held = records_of(scenes.roles.follower)
-        print(_told(acknowledged), f"F holds {held} records at that time", sep="; ")
+        records = records_of(scenes.roles.follower)
+        print(_told(acknowledged), f"F holds {records} records at that time", sep="; ")
         scenes.elect_the_follower()
     end = records_of(scenes.roles.follower)
     print(f"F leads, and has {end} records")
     return acknowledged is not None and end <= acknowledged
 
 
-def _nodes(roles: Roles) -> tuple[Node, ...]:
+def _nodes(roles: Roles) -> tuple[KafkaNode, ...]:
     return roles.leader, roles.follower, roles.lagging
 
 
@@ -226,7 +226,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="re-elected-leader-"))
-    settings = Settings(brokers=5, heap_mb=256, properties=PROPERTIES, ready_seconds=300.0)
+    settings = ClusterSettings(brokers=5, heap_mb=256, properties=PROPERTIES, ready_seconds=300.0)
     try:
         with Cluster(kafka_jars(given.kafka), folder, settings, tell=print) as cluster:
             lost = play(cluster, control=given.control)

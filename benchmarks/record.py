@@ -74,13 +74,13 @@ def measurements() -> tuple[Measurement, ...]:
     table = tomllib.loads((HERE / "measurements.toml").read_text(encoding="utf-8"))
     return tuple(
         Measurement(
-            one["name"],
-            tuple(shlex.split(one["command"])),
-            one["document"],
-            tuple(one.get("codes", (0,))),
-            one.get("goal", ""),
+            row["name"],
+            tuple(shlex.split(row["command"])),
+            row["document"],
+            tuple(row.get("codes", (0,))),
+            row.get("goal", ""),
         )
-        for one in table["measurement"]
+        for row in table["measurement"]
     )
 
 
@@ -139,8 +139,8 @@ def _processor_kind() -> str:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return os.uname().machine
-    found = re.search(r"^model name\s*:\s*(.*)$", text, re.MULTILINE)
-    return found[1].strip() if found else os.uname().machine
+    match = re.search(r"^model name\s*:\s*(.*)$", text, re.MULTILINE)
+    return match[1].strip() if match else os.uname().machine
 
 
 def keep(measurement: Measurement, done: Run) -> None:
@@ -165,14 +165,16 @@ def shown(measurement: Measurement) -> str:
 
 def written(document: str, text: str, known: Sequence[Measurement]) -> str:
     """The document's text with every run in its place. LookupError if a mark is missing."""
-    for one in known:
-        if one.document == document:
-            begin, end = marks(one.name)
-            before, found, rest = text.partition(begin)
+    for measurement in known:
+        if measurement.document == document:
+            begin, end = marks(measurement.name)
+            before, result, rest = text.partition(begin)
             _, closed, after = rest.partition(end)
-            if not found or not closed:
-                raise LookupError(f"{document} has no place for {one.name}: {begin} ... {end}")
-            text = f"{before}{begin}\n{shown(one)}\n{end}{after}"
+            if not result or not closed:
+                raise LookupError(
+                    f"{document} has no place for {measurement.name}: {begin} ... {end}"
+                )
+            text = f"{before}{begin}\n{shown(measurement)}\n{end}{after}"
     return text
 
 
@@ -183,12 +185,12 @@ def marks(name: str) -> tuple[str, str]:
 
 def documents(known: Sequence[Measurement]) -> Iterator[Path]:
     """The documents that have measurements."""
-    return (ROOT / name for name in dict.fromkeys(one.document for one in known))
+    return (ROOT / name for name in dict.fromkeys(measurement.document for measurement in known))
 
 
 def main() -> None:
     """Run what is named, then write the documents."""
-    known = {one.name: one for one in measurements()}
+    known = {measurement.name: measurement for measurement in measurements()}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -197,7 +199,9 @@ def main() -> None:
     options = parser.parse_args()
     names = [*options.names]
     if options.missing:
-        names += [one.name for one in known.values() if not one.kept.is_file()]
+        names += [
+            measurement.name for measurement in known.values() if not measurement.kept.is_file()
+        ]
     if unknown := [name for name in names if name not in known]:
         parser.error(f"there is no measurement {unknown[0]}; there are {', '.join(known)}")
     for name in names:

@@ -54,15 +54,15 @@ def accepted(folder: Path, seed: int) -> list[Accepted]:
         if row["verdict"] == "pass"
     ]
     random.Random(seed).shuffle(rows)
-    found = [(row["protocol"], *row["files"]) for row in rows]
-    return [Accepted(one, Path(events), model, Path(path)) for one, events, model, path in found]
+    result = [(row["protocol"], *row["files"]) for row in rows]
+    return [Accepted(item, Path(events), model, Path(path)) for item, events, model, path in result]
 
 
-def lies(one: Accepted, count: int, seed: int) -> Iterator[tuple[Mutant, str]]:
+def lies(item: Accepted, count: int, seed: int) -> Iterator[tuple[Mutant, str]]:
     """Mutants of one trace, with what became of each."""
-    mapping = load_mapping(one.mapping)
-    recording = next(iter(read_recordings((one.events,))))
-    model = one_model(one.model)
+    mapping = load_mapping(item.mapping)
+    recording = next(iter(read_recordings((item.events,))))
+    model = one_model(item.model)
     constants = derived_constants([translated(recording, mapping)], mapping)
     spec = bound(with_constants(model, constants), find_tools()).spec
     judge = Judge(spec, mapping, model.check.invariants)
@@ -94,19 +94,19 @@ def main() -> None:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     traces = accepted(options.folder, options.seed)
-    for protocol in sorted({one.protocol for one in traces} & set(options.protocols)):
+    for protocol in sorted({trace.protocol for trace in traces} & set(options.protocols)):
         own = [trace for trace in traces if trace.protocol == protocol]
         rows: dict[str, Counter[str]] = {}
         used = 0
         try:
-            for one in own:
+            for item in own:
                 if sum(row.total() for row in rows.values()) >= options.mutants:
                     break
                 used += 1
-                for mutant, fate in lies(one, options.each, options.seed + used):
+                for mutant, fate in lies(item, options.each, options.seed + used):
                     rows.setdefault(mutant.kind, Counter())[fate] += 1
                     if not fate.startswith(("rejected", "explained")):
-                        print(f"{fate}: {one.events} {mutant.kind} at {mutant.at}", flush=True)
+                        print(f"{fate}: {item.events} {mutant.kind} at {mutant.at}", flush=True)
         finally:  # also of what was done before an interrupt
             report(protocol, used, rows)
 
@@ -116,8 +116,8 @@ def report(protocol: str, traces: int, rows: dict[str, Counter[str]]) -> None:
     total = sum((row for row in rows.values()), Counter[str]())
     print(f"{protocol}: {total.total():,} mutants of {traces} traces")
     for kind, row in [*rows.items(), ("all", total)]:
-        told = ", ".join(f"{count / row.total():.1%} {fate}" for fate, count in row.most_common())
-        print(f"  {kind:14} {row.total():5,}: {told}", flush=True)
+        text = ", ".join(f"{count / row.total():.1%} {fate}" for fate, count in row.most_common())
+        print(f"  {kind:14} {row.total():5,}: {text}", flush=True)
 
 
 if __name__ == "__main__":

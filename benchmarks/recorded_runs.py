@@ -33,7 +33,7 @@ from conformance.kafka.scenario import plan_of, run_of
 from conformance.kafka.series import record_series
 from conformance.stages.context import Context
 from conformance.stages.recorded import (
-    Written,
+    WrittenTrace,
     announce,
     judge_written,
     recordings,
@@ -122,8 +122,8 @@ def recorded(version: str, seed: int, runs: int, output: Path) -> Path:
             for number, own in enumerate(range(seed, seed + runs), 1)
         ]
         made = record_series(plans, chosen_jars(version, None), folder)
-        told = f"{folder}: {made.runs} runs, {made.observations} observations"
-        print(told, file=sys.stderr, flush=True)
+        text = f"{folder}: {made.runs} runs, {made.observations} observations"
+        print(text, file=sys.stderr, flush=True)
     return folder
 
 
@@ -136,18 +136,19 @@ def judged(version: str, series: Path, *, again: bool) -> None:
     runs = [run for run in recordings(series) if f"{series.name}/{run.name}" not in done]
     traces = {run: _traces(run) for run in runs}
     announce(
-        context, [one for found in traces.values() if isinstance(found, list) for one in found]
+        context,
+        [trace for result in traces.values() if isinstance(result, list) for trace in result],
     )
-    for run, found in traces.items():
+    for run, trace in traces.items():
         row = {"kafka": version, "run": f"{series.name}/{run.name}"}
-        if isinstance(found, dict):
-            rows.append({**row, **found})
+        if isinstance(trace, dict):
+            rows.append({**row, **trace})
         else:
-            rows += [{**row, **_verdict(context, one)} for one in found]
+            rows += [{**row, **_verdict(context, trace)} for trace in trace]
         kept.write_text(json.dumps(rows, indent=1), "utf-8")
 
 
-def _traces(run: Path) -> list[Written] | Row:
+def _traces(run: Path) -> list[WrittenTrace] | Row:
     """The traces of one run; of one that is spoiled, or cannot be read, why."""
     if why := spoiled(run):
         return {"protocol": "", "verdict": "spoiled", "reason": why, "events": 0}
@@ -156,22 +157,22 @@ def _traces(run: Path) -> list[Written] | Row:
     except DataError as error:
         return {"protocol": "", "verdict": "unread", "reason": str(error), "events": 0}
     # Nobody writes to topic u: nothing happens there.
-    return [one for one in written if not one.trace.name.startswith("u-")]
+    return [trace for trace in written if not trace.trace.name.startswith("u-")]
 
 
-def _verdict(context: Context, one: Written) -> Row:
+def _verdict(context: Context, trace: WrittenTrace) -> Row:
     began = time.monotonic()
-    last = judge_written(context, one).last
+    last = judge_written(context, trace).last
     assert last is not None
     return {
-        "protocol": one.protocol,
-        "trace": one.trace.name,
+        "protocol": trace.protocol,
+        "trace": trace.trace.name,
         "verdict": str(last.verdict),
         "events": last.events,
         "seconds": round(time.monotonic() - began, 2),
         "reason": "" if str(last.verdict) == "pass" else last.reason,
-        "command": one.command,
-        "files": [str(one.events), one.trace.model, str(one.mapping)],
+        "command": trace.command,
+        "files": [str(trace.events), trace.trace.model, str(trace.mapping)],
     }
 
 

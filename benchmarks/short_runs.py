@@ -24,11 +24,13 @@ SMALL = 500
 
 def main() -> None:
     models = find_models(sys.argv[1:]) if sys.argv[1:] else small()
-    one, alone = measured(lambda options: check_models(models, options))
+    check_results, alone = measured(lambda options: check_models(models, options))
     other, shared = measured(lambda options: [check(model, options) for model in models])
-    if list(map(told, one)) != list(map(told, other)):
+    if list(map(told, check_results)) != list(map(told, other)):
         sys.exit("the two differ")
-    print(f"{len(models)} models, {sum(r.outcome.distinct_states or 0 for r in one):,} states")
+    print(
+        f"{len(models)} models, {sum(r.outcome.distinct_states or 0 for r in check_results):,} states"
+    )
     print(f"a JVM of its own for each   {shared:7.1f} s of processor time")
     print(f"JVMs that are used again    {alone:7.1f} s")
     print(f"saved for each model        {(shared - alone) / len(models):7.2f} s")

@@ -50,13 +50,13 @@ class Sums:
 
 def sums(counts: Iterable[Count]) -> Sums:
     """Over all formulas."""
-    found = list(counts)
-    false, undefined = sum(c.false for c in found), sum(c.undefined for c in found)
+    result = list(counts)
+    false, undefined = sum(c.false for c in result), sum(c.undefined for c in result)
     return Sums(
-        sum(count.true for count in found) + false + undefined,
+        sum(count.true for count in result) + false + undefined,
         false,
         undefined,
-        sum(count.differing for count in found),
+        sum(count.differing for count in result),
     )
 
 
@@ -70,15 +70,15 @@ def formulas_of(prepared: PreparedModel) -> tuple[list[str], list[str]]:
 
 def shown(kind: str, counts: Iterable[Count]) -> list[Count]:
     """A line per formula is printed as it is found."""
-    found = []
+    result = []
     for count in counts:
         print(
             f"{kind:10} {count.formula:32} {count.true:7} true {count.false:7} false "
             f"{count.undefined:6} undefined {count.differing:4} differ",
             flush=True,
         )
-        found.append(count)
-    return found
+        result.append(count)
+    return result
 
 
 def damaged(spark: SparkSession, model: Model, options: argparse.Namespace) -> int:
@@ -98,9 +98,9 @@ def damaged(spark: SparkSession, model: Model, options: argparse.Namespace) -> i
             counts += shown("property", compare.properties(properties, rows))
         if "action" in options.kinds:
             counts += shown("action", compare.actions(rows))
-    found, seconds = sums(counts), time.perf_counter() - start
-    print(f"{model.name}: {found.asked} verdicts, {found.differing} differ, {seconds:.0f} s")
-    return found.differing
+    result, seconds = sums(counts), time.perf_counter() - start
+    print(f"{model.name}: {result.asked} verdicts, {result.differing} differ, {seconds:.0f} s")
+    return result.differing
 
 
 def every(spark: SparkSession, models: Sequence[Model], kinds: Sequence[str], seed: int) -> int:
@@ -118,9 +118,9 @@ def every(spark: SparkSession, models: Sequence[Model], kinds: Sequence[str], se
         except UnsupportedError as error:  # the audit then asks the evaluator
             print(f"{model.name:<{width}} not compiled to Spark: {error}", flush=True)
             continue
-        found = sums(counts)
-        differing += found.differing
-        figures = (len(counts), found.asked, found.false, found.undefined, found.differing)
+        result = sums(counts)
+        differing += result.differing
+        figures = (len(counts), result.asked, result.false, result.undefined, result.differing)
         print(line.format(model.name, *size, *figures), flush=True)
         shown("", (count for count in counts if count.differing))
     return differing

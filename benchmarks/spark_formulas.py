@@ -88,8 +88,8 @@ def counted_by_duckdb(formulas: Sequence[SparkFormula], files: str) -> Counts:
         failing = (f"count_if(NOT {f.name})" for f in formulas)
         unknown = (f"count_if({f.name} IS NULL)" for f in formulas)
         rows = query(formulas, f"read_parquet('{files}')")
-        found = connection.execute(f"SELECT {', '.join((*failing, *unknown))} FROM ({rows})")
-        return tuple(found.fetchone() or ())
+        result = connection.execute(f"SELECT {', '.join((*failing, *unknown))} FROM ({rows})")
+        return tuple(result.fetchone() or ())
 
 
 def measure(name: str, rows: int, run: Callable[[], Counts], times: int) -> tuple[float, Counts]:

@@ -105,41 +105,41 @@ def subject(name: str) -> Subject:
     )
 
 
-def line(one: Subject, start: float, processes: int, checks: tuple[str, ...]) -> str:
+def line(item: Subject, start: float, processes: int, checks: tuple[str, ...]) -> str:
     """A row of the table; ends us if the two differ."""
-    ours = our_cost(one, processes, checks)
-    cost, generated, distinct = tlc(one.stem, one.module, one.config, one.search, checks)
+    ours = our_cost(item, processes, checks)
+    cost, generated, distinct = tlc(item.stem, item.module, item.config, item.search, checks)
     if (ours.generated, ours.distinct) != (generated, distinct):
-        sys.exit(f"{one.name}: {ours.generated}, {ours.distinct}; TLC {generated}, {distinct}")
+        sys.exit(f"{item.name}: {ours.generated}, {ours.distinct}; TLC {generated}, {distinct}")
     seconds = cost.processor - start
     clock = "" if ours.together is None else f"   {ours.wall:.1f} and {ours.together:.1f} s"
     return (
-        f"{one.name[-40:]:40}{distinct:9,}{generated:11,}{ours.processor:8.1f}{seconds:8.1f}"
+        f"{item.name[-40:]:40}{distinct:9,}{generated:11,}{ours.processor:8.1f}{seconds:8.1f}"
         f"{seconds / ours.processor:7.2f}{ours.megabytes:7,.0f}{cost.megabytes:7,.0f}{clock}"
     )
 
 
-def our_cost(one: Subject, processes: int, checks: tuple[str, ...]) -> OurCost:
+def our_cost(item: Subject, processes: int, checks: tuple[str, ...]) -> OurCost:
     """In a process of its own, whose memory is that of this model alone."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         with os.fdopen(writer, "wb") as out:
-            pickle.dump(searched(one, processes, checks), out)
+            pickle.dump(searched(item, processes, checks), out)
         os._exit(0)
     os.close(writer)
-    with os.fdopen(reader, "rb") as told:
-        data = told.read()
+    with os.fdopen(reader, "rb") as report:
+        data = report.read()
     if os.waitpid(child, 0)[1]:
-        sys.exit(f"{one.name}: our search ended with an error")
+        sys.exit(f"{item.name}: our search ended with an error")
     cost: OurCost = pickle.loads(data)
     return cost
 
 
-def searched(one: Subject, processes: int, checks: tuple[str, ...]) -> OurCost:
+def searched(item: Subject, processes: int, checks: tuple[str, ...]) -> OurCost:
     """What the search takes here."""
-    asked = problem_of(one.spec)
-    names = () if INVARIANTS[0] in checks else one.spec.config.invariants
+    asked = problem_of(item.spec)
+    names = () if INVARIANTS[0] in checks else item.spec.config.invariants
     problem = replace(
         asked,
         invariants={name: asked.invariants[name] for name in names},
@@ -153,7 +153,7 @@ def searched(one: Subject, processes: int, checks: tuple[str, ...]) -> OurCost:
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     together = search(problem, elsewhere=ForkedProcesses(processes)) if processes > 1 else None
     if together is not None and together.states != alone.states:
-        sys.exit(f"{one.name}: {processes} processes find other states than one")
+        sys.exit(f"{item.name}: {processes} processes find other states than one")
     return OurCost(
         alone.generated,
         len(alone.states),
@@ -176,10 +176,10 @@ def tlc(
         job = TlcJob(module, config, places)
         options = TlcOptions(optimize=True)
         cost = run(tlc_command(job, find_tools(), options, Path(folder)))
-    found = re.findall(r"(\d+) states generated, (\d+) distinct", cost.output)
-    if not found:
+    matches = re.findall(r"(\d+) states generated, (\d+) distinct", cost.output)
+    if not matches:
         sys.exit(f"{stem}: {cost.output[-2000:]}")
-    generated, distinct = map(int, found[-1])
+    generated, distinct = map(int, matches[-1])
     return cost, generated, distinct
 
 

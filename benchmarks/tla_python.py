@@ -52,9 +52,9 @@ def run_tlc(folder: Path) -> tuple[float, int, int]:
     before = child_seconds()
     command = find_tools().command("tlc2.TLC", *options, jvm=jvm)
     output = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
-    found = re.search(r"(\d+) states generated, (\d+) distinct", output)
-    assert found is not None, output
-    return child_seconds() - before, int(found[1]), int(found[2])
+    match = re.search(r"(\d+) states generated, (\d+) distinct", output)
+    assert match is not None, output
+    return child_seconds() - before, int(match[1]), int(match[2])
 
 
 def search(spec: Spec) -> tuple[float, int, list[State]]:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from conformance.kafka.cluster import Cluster, Settings
+from conformance.kafka.cluster import Cluster, ClusterSettings
 from conformance.kafka.jars import chosen_jars
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.stages.context import Context, one_model, workbench
@@ -90,7 +90,7 @@ def one_of_three_away(version: str) -> Iterator[str]:
 @contextmanager
 def brokers_of(version: str, count: int) -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(brokers=count, properties=PROPERTIES)
+        settings = ClusterSettings(brokers=count, properties=PROPERTIES)
         with Cluster(chosen_jars(version, None), Path(folder), settings) as cluster:
             yield cluster
 
@@ -231,8 +231,8 @@ def gate(system: str, models: list[str], seconds: float) -> dict[str, Any]:
         report = Path(folder) / "report.json"
         if not report.is_file():
             raise Missing(f"the gate has no report: {ended.stderr.strip()[-500:]}")
-        found: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
-        return found
+        result: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+        return result
 
 
 def told(name: str, report: Mapping[str, Any]) -> Iterator[str]:
@@ -245,8 +245,8 @@ def told(name: str, report: Mapping[str, Any]) -> Iterator[str]:
             f"  {suite['model']:<28} {tests['pass']:>5,} of {tests['in']:>5,} tests agree"
             f"{fate(tests)}{spoiled}, {suite['steps']:>6,} steps, {suite['seconds']:>4.0f} s"
         )
-    for one in of_stage(report, "deviations"):
-        yield f"  known deviations: {one['summary']}"
+    for row in of_stage(report, "deviations"):
+        yield f"  known deviations: {row['summary']}"
     for finding in report["findings"]:
         yield from disagreement(finding)
 
@@ -257,8 +257,8 @@ def disagreement(finding: Mapping[str, Any]) -> Iterator[str]:
     steps = [line for line in finding["story"] if re.match(r"\d+\. ", line)]
     yield f"  disagrees, {suite}: {finding['title']}"
     yield f"      {' '.join(steps)}"
-    for one in finding["differences"]:
-        yield f"      {one['variable']}: expected {one['expected']}, actual {one['actual']}"
+    for item in finding["differences"]:
+        yield f"      {item['variable']}: expected {item['expected']}, actual {item['actual']}"
     if not finding["differences"]:
         last = finding["story"].index(steps[-1]) if steps else 0
         yield from (f"      {line.strip()[:160]}" for line in finding["story"][last + 1 :][:4])
@@ -266,8 +266,8 @@ def disagreement(finding: Mapping[str, Any]) -> Iterator[str]:
 
 def of_stage(report: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """What a stage says of each of its subjects."""
-    found = report["stages"].get(name, {})
-    entries: list[dict[str, Any]] = found.get("models", [found] if found else [])
+    result = report["stages"].get(name, {})
+    entries: list[dict[str, Any]] = result.get("models", [result] if result else [])
     return entries
 
 

@@ -27,7 +27,7 @@ from conformance.errors import UserError
 from conformance.events import Finding
 from conformance.kafka.jars import chosen_jars
 from conformance.kafka.java import compile_java
-from conformance.stages.client import Request, Tally, client
+from conformance.stages.client import ClientTestRequest, ExampleTally, client
 from conformance.stages.context import Context
 from conformance.verdict import Verdict
 
@@ -96,7 +96,7 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
 }
 
 
-def row(subject: Subject, tally: Tally) -> str:
+def row(subject: Subject, tally: ExampleTally) -> str:
     """One line of the table."""
     verdicts = tally.verdicts
     fate = f"{verdicts[Verdict.PASS]} agree"
@@ -128,7 +128,7 @@ def main() -> None:
     for name in options.clients or SUBJECTS:
         try:
             subject = SUBJECTS[name]()
-            request = Request(
+            request = ClientTestRequest(
                 subject.command,
                 subject.variant,
                 options.examples,
@@ -143,25 +143,27 @@ def main() -> None:
             continue
         print(row(subject, tally), flush=True)
         departures += titles(subject.name, tally)
-        stories += [line for one in findings(tally) for line in (subject.name, *one.story, "")]
+        stories += [
+            line for finding in findings(tally) for line in (subject.name, *finding.story, "")
+        ]
     print("\n".join(("", *departures) if departures else ()))
     print("\n".join(stories), file=sys.stderr)
 
 
-def findings(tally: Tally) -> list[Finding]:
-    return sorted(tally.findings.values(), key=lambda one: -one.count)
+def findings(tally: ExampleTally) -> list[Finding]:
+    return sorted(tally.findings.values(), key=lambda finding: -finding.count)
 
 
-def titles(name: str, tally: Tally) -> list[str]:
+def titles(name: str, tally: ExampleTally) -> list[str]:
     """A line for each way in which a client departs, and for each that was not seen again."""
-    departs = [f"{name} departs in {one.count}: {one.title}" for one in findings(tally)]
+    departs = [f"{name} departs in {finding.count}: {finding.title}" for finding in findings(tally)]
     ways: dict[str, list[str]] = {}
-    for one in tally.once:  # "example 9 (seed 1): what it did"
-        example, way = one.split(": ", 1)
+    for text in tally.once:  # "example 9 (seed 1): what it did"
+        example, way = text.split(": ", 1)
         ways.setdefault(way, []).append(example)
     return departs + [
         f"{name} departs once, and not again, in {len(examples)}: {way} (first in {examples[0]})"
-        for way, examples in sorted(ways.items(), key=lambda one: -len(one[1]))
+        for way, examples in sorted(ways.items(), key=lambda pair: -len(pair[1]))
     ]
 
 

@@ -81,8 +81,8 @@ def _words(result: ReplayResult) -> str:
     return f"{divergence.kind} at step {divergence.step}, {divergence.action}"
 
 
-def row(fault: Fault, found: str, outcome: Outcome) -> str:
-    cells = (fault.id, fault.jira, fault.title, found, f"{outcome.steps:,}")
+def row(fault: Fault, text: str, outcome: Outcome) -> str:
+    cells = (fault.id, fault.jira, fault.title, text, f"{outcome.steps:,}")
     return f"| {' | '.join(cells)} | {outcome.seconds:.0f} s | {outcome.words} |"
 
 

@@ -21,7 +21,7 @@ from wire_brokers import drive, kafka, ours
 
 from conformance.systems.registry import SCHEMES
 from conformance.systems.wire.address import parse_address
-from conformance.systems.wire.connection import Connection
+from conformance.systems.wire.connection import WireConnection
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.security import security_of
 from impl.group.messages import HeartbeatRequest
@@ -42,13 +42,13 @@ class Sent:
 @contextmanager
 def counted() -> Iterator[Sent]:
     """Count what all connections send; several threads may lose a few in ten thousand."""
-    sent, send = Sent(), Connection.send
+    sent, send = Sent(), WireConnection.send
 
-    def count_and_send(self: Connection, body: Any, client_id: str) -> Any:
+    def count_and_send(self: WireConnection, body: Any, client_id: str) -> Any:
         sent.count += 1
         return send(self, body, client_id)
 
-    with patch.object(Connection, "send", count_and_send):
+    with patch.object(WireConnection, "send", count_and_send):
         yield sent
 
 

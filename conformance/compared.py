@@ -11,7 +11,7 @@ from conformance.printable import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedStates:
     """In how many states each variable was compared that the adapter declares.
 
     A state counts each time that the system was looked at in it. `specified` are all variables of
@@ -56,12 +56,12 @@ class Compared:
         """The part of a stage's figures."""
         return {"states": {**self.states}, "unobserved": list(self.unobserved)}
 
-    def __add__(self, other: Compared) -> Compared:
+    def __add__(self, other: ComparedStates) -> ComparedStates:
         names = dict.fromkeys((*self.states, *other.states))
         both = {name: self.states.get(name, 0) + other.states.get(name, 0) for name in names}
-        return Compared(both, self.specified or other.specified)
+        return ComparedStates(both, self.specified or other.specified)
 
 
-def total(parts: Iterable[Compared]) -> Compared:
+def total(parts: Iterable[ComparedStates]) -> ComparedStates:
     """All of them together."""
-    return reduce(Compared.__add__, parts, Compared())
+    return reduce(ComparedStates.__add__, parts, ComparedStates())

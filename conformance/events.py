@@ -34,7 +34,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class PrintedLine:
     """A line that the specification prints, by `Print` or `PrintT`, as TLC prints it."""
 
     stage: str
@@ -138,7 +138,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ComparedModel:
     """What is held against what: a system against a model of a specification.
 
     `places` are the lines, first and last, of the actions and formulas that are counted, by name:
@@ -195,7 +195,7 @@ class StageFinished:
     """Who was at it, and when; empty: the command's own process until now."""
 
 
-Event = StageStarted | Progress | Printed | Held | Finding | StageFinished
+Event = StageStarted | Progress | PrintedLine | ComparedModel | Finding | StageFinished
 Emit = Callable[[Event], None]
 
 

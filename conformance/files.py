@@ -44,7 +44,7 @@ def _obstacle(folder: Path) -> str:
     """Why nothing can be written to this folder; empty if it can, or can be made."""
     try:
         places = (folder, *folder.absolute().parents)
-        there = next(one for one in places if one.exists() or one.is_symlink())
+        there = next(place for place in places if place.exists() or place.is_symlink())
         if not there.is_dir():
             return "it is a file" if there == folder else f"{there} is a file"
         with tempfile.TemporaryFile(dir=there):

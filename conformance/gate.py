@@ -30,15 +30,15 @@ from conformance.stages.context import (
 )
 from conformance.stages.coverage import coverage
 from conformance.stages.deviations import deviations
-from conformance.stages.drive import Driving, driving
+from conformance.stages.drive import RunningDrives, driving
 from conformance.stages.explore import Search, search_of
 from conformance.stages.fetch import fetched_meanwhile
 from conformance.stages.mutation import mutation
-from conformance.stages.record import Underway, plan_of, record
+from conformance.stages.record import PendingStore, plan_of, record
 from conformance.stages.referee import referee
 from conformance.stages.replay import replay
-from conformance.stages.selection import LeftOut, reasons_told, select
-from conformance.stages.subject import Subject
+from conformance.stages.selection import ExcludedModel, reasons_told, select
+from conformance.stages.subject import AuditedStore
 from conformance.stages.suite import cover
 from conformance.systems.declared import deviating
 from conformance.systems.registry import BUILT_IN, factory_path
@@ -58,7 +58,7 @@ class GatePlan:
     output: Path
     system: str = ""
     """Drives this one in the place of those that the models name."""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ExcludedModel, ...] = ()
     """What `system` cannot take."""
     canary: bool = True
     master: str | None = None
@@ -126,14 +126,14 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
     system = gate.system or None
     with fetched_meanwhile(context.settings, context.emit, system) if system else nullcontext():
         results = check(_keeping(context, gate.output), gate.models)
-        held: Sequence[Model] = _that_hold(gate, results)
-        if gate.minutes is not None and held:
-            held = within_budget(context, held, system, gate.minutes)
-        announce_benches(context, held, system)
-        check_overridden(context, held, system)
+        models: Sequence[Model] = _that_hold(gate, results)
+        if gate.minutes is not None and models:
+            models = within_budget(context, models, system, gate.minutes)
+        announce_benches(context, models, system)
+        check_overridden(context, models, system)
     # What a cold run would not take from the cache is of this run now.
     context = replace(context, check=replace(context.check, cold=False))
-    benches = [workbench(context, model, system) for model in held]
+    benches = [workbench(context, model, system) for model in models]
     if not benches:
         with stage(context, "replay") as outcome:
             outcome.summary = _undriven(gate)
@@ -231,7 +231,7 @@ def _undriven(gate: GatePlan) -> str:
     """Why no system was driven."""
     if gate.feeding:
         return "no model that feeds a suite holds: no implementation was tested"
-    why = reasons_told([LeftOut(model.name, _idle(model)) for model in gate.models])
+    why = reasons_told([ExcludedModel(model.name, _idle(model)) for model in gate.models])
     return f"no implementation was tested: {why}"
 
 
@@ -243,19 +243,19 @@ def _idle(model: Model) -> str:
 
 def _largest_of_each_variant(benches: Sequence[Workbench]) -> list[Workbench]:
     """The largest model of each system and variant: exploration is not bounded by its graph."""
-    found: dict[tuple[str, str], Workbench] = {}
+    workbenches: dict[tuple[str, str], Workbench] = {}
     for bench in benches:
         key = (bench.factory, bench.model.variant)
-        known = found.get(key)
+        known = workbenches.get(key)
         if known is None or len(bench.graph.states) > len(known.graph.states):
-            found[key] = bench
-    return list(found.values())
+            workbenches[key] = bench
+    return list(workbenches.values())
 
 
 @contextmanager
 def _stores(
     context: Context, gate: GatePlan, benches: Sequence[Workbench]
-) -> Iterator[Sequence[Underway]]:
+) -> Iterator[Sequence[PendingStore]]:
     """The stores that the driving processes are to record: none if Spark is to do it."""
     chosen = _largest_of_each_variant(benches)
     traces, length = _share(gate, chosen), gate.tier.trace_length
@@ -265,7 +265,7 @@ def _stores(
     with ExitStack() as stack:
         plans = [plan_of(context, bench, traces=traces, length=length) for bench in chosen]
         yield [
-            Underway(context, bench, _store(gate, bench), plan, stack, overwrite=True)
+            PendingStore(context, bench, _store(gate, bench), plan, stack, overwrite=True)
             for bench, plan in zip(chosen, plans, strict=True)
         ]
 
@@ -280,7 +280,7 @@ def _store(gate: GatePlan, bench: Workbench) -> Path:
 
 
 def _audited_here(
-    context: Context, gate: GatePlan, drive: Driving
+    context: Context, gate: GatePlan, drive: RunningDrives
 ) -> Iterator[tuple[Workbench, AuditResult]]:
     """Audit each store in this process as soon as it is recorded."""
     for store in drive.recorded():
@@ -307,7 +307,7 @@ def _audited_on_spark(
 
 def _audit(context: Context, gate: GatePlan, bench: Workbench, workers: Workers) -> AuditResult:
     store = _store(gate, bench)
-    subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
+    subject = AuditedStore(TraceStore.open(store), bench.prepared, bench.graph)
     listing = _fresh(store.with_suffix(".failing"))
     # Where models were chosen, their suites take every action; few random walks of one need not.
     audited = audit(context, subject, workers, listing=listing, every_action=not gate.chosen)
@@ -327,10 +327,16 @@ def _covered_by_traces(
 
 
 def _covered(results: Iterable[AuditResult]) -> dict[str, tuple[int, int]]:
-    told = [result.coverage for result in results]
+    coverages = [result.coverage for result in results]
     return {
-        "states": _sum((one.covered_states, one.model_states) for one in told),
-        "transitions": _sum((one.covered_transitions, one.model_transitions) for one in told),
+        "states": _sum(
+            (trace_coverage.covered_states, trace_coverage.model_states)
+            for trace_coverage in coverages
+        ),
+        "transitions": _sum(
+            (trace_coverage.covered_transitions, trace_coverage.model_transitions)
+            for trace_coverage in coverages
+        ),
     }
 
 

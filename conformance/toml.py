@@ -30,10 +30,10 @@ def convert(raw: object, kind: type[T]) -> T:
     try:
         return _converted(raw, kind)
     except msgspec.ValidationError as error:
-        told = str(error)
-        while _ANY in told and (key := _culprit(raw, kind, str(error), told)) is not None:
-            told = told.replace(_ANY, f".{key}", 1)
-        raise msgspec.ValidationError(told.replace("`$.", "`")) from None
+        text = str(error)
+        while _ANY in text and (key := _culprit(raw, kind, str(error), text)) is not None:
+            text = text.replace(_ANY, f".{key}", 1)
+        raise msgspec.ValidationError(text.replace("`$.", "`")) from None
 
 
 def encode(table: Mapping[str, object]) -> str:
@@ -85,9 +85,9 @@ def _converted(raw: object, kind: type[T]) -> T:
     return msgspec.convert(raw, kind, builtin_types=dates, str_keys=True)
 
 
-def _culprit(raw: object, kind: type[object], complaint: str, told: str) -> str | None:
+def _culprit(raw: object, kind: type[object], complaint: str, text: str) -> str | None:
     """The key for which the first `[...]` stands: without the others the complaint is the same."""
-    path = told.partition(_ANY)[0].rpartition("`$")[2]
+    path = text.partition(_ANY)[0].rpartition("`$")[2]
     for key in _table(raw, path):
         alone = copy.deepcopy(raw)
         table = _table(alone, path)

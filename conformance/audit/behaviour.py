@@ -20,7 +20,7 @@ def behaviour_of(variables: Sequence[str], trace: Trace, step: int, spec: SpecVi
     The states are those that were recorded: what was not observed in them is unknown.
     """
     names, states = tuple(variables), trace.states[: step + 1]
-    actions = [None, *(one.action for one in trace.steps[:step])]
+    actions = [None, *(step.action for step in trace.steps[:step])]
     steps = tuple(map(Step, actions, states))
     last = states[-1]
     observed: dict[str, Value] = {
@@ -47,8 +47,8 @@ def reasons_of(spec: Spec, trace: Trace, step: int, key: str, expected: Seen) ->
     before, after = states[0], states[-1]
     offered = offered_in(_ending(trace, step))
     if offered and is_complete(expected):
-        found = (why_disabled(spec, parse_action(one), complete(expected)) for one in offered)
-        return tuple(reason for reasons in found for reason in reasons)
+        result = (why_disabled(spec, parse_action(name), complete(expected)) for name in offered)
+        return tuple(reason for reasons in result for reason in reasons)
     if not is_complete(before):
         return ()
     if kind_of(key) == NOT_ENABLED and step:

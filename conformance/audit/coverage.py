@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from conformance.audit.result import TraceCoverage
 from conformance.audit.visited import INITIAL
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.errors import DataError
 from conformance.modelcheck.graph import StateGraph
 from conformance.tla import Action
@@ -78,7 +78,7 @@ def vacuous(
     traces: int,
     coverage: TraceCoverage,
     optional: Sequence[str] = (),
-    compared: Compared | None = None,
+    compared: ComparedStates | None = None,
 ) -> tuple[str, ...]:
     """Why a pass would mean nothing; `optional` names actions that need not fire.
 

@@ -109,15 +109,15 @@ class Decider:
 
     def __call__(self, files: Sequence[tuple[int, Path]]) -> pa.Table:
         """The causes in these files, which are given with their numbers."""
-        found = [CAUSES.empty_table()]
+        result = [CAUSES.empty_table()]
         for number, path in files:
             columns = ["trace_id", "states", "actions", "end", "problem"]
             parts = [outcomes(batch, self.suspects) for batch in batches([path], columns)]
             decided = pa.concat_tables([_OUTCOMES.empty_table(), *parts])
             if self.listing is not None and len(decided):
                 self._list(self.listing / f"part-{number:05d}.parquet", decided)
-            found.append(_causes(decided))
-        return merged_causes(*found)
+            result.append(_causes(decided))
+        return merged_causes(*result)
 
     def _list(self, path: Path, decided: pa.Table) -> None:
         rows = pa.array(decided.column("suspect").to_numpy() - 1)
@@ -181,11 +181,11 @@ def _visited(batch: pa.RecordBatch, suspects: pa.Table) -> tuple[Ints, Ints]:
     numbered = numbered.append_column(
         "failed", pc.greater(pc.list_value_length(suspects.column("violations")), 0)
     )
-    found = _keyed(visits.filter(maybe)).join(
+    result = _keyed(visits.filter(maybe)).join(
         _keyed(numbered), [*KEY, "missing"], join_type="inner", use_threads=False
     )
     names = ("failed", "step", "suspect", "trace")
-    failed, at, suspect, trace = (found.column(name).to_numpy() for name in names)
+    failed, at, suspect, trace = (result.column(name).to_numpy() for name in names)
     return trace, _pack(failed, at, suspect)
 
 
@@ -209,8 +209,8 @@ def _causes(decided: pa.Table) -> pa.Table:
 def merged_causes(*parts: pa.Table) -> pa.Table:
     """The causes of several parts: see `CAUSES`."""
     rows = pa.concat_tables(parts).sort_by([("step", "ascending"), ("trace_id", "ascending")])
-    found = rows.group_by(["failed", "suspect", "cause"], use_threads=False).aggregate(
+    result = rows.group_by(["failed", "suspect", "cause"], use_threads=False).aggregate(
         [("traces", "sum"), ("step", "first"), ("trace_id", "first")]
     )
     names = ["failed", "suspect", "cause", "traces_sum", "step_first", "trace_id_first"]
-    return found.select(names).rename_columns(CAUSES.names).cast(CAUSES)
+    return result.select(names).rename_columns(CAUSES.names).cast(CAUSES)

@@ -26,9 +26,9 @@ from conformance.audit.decide import (
     suspect_of,
 )
 from conformance.audit.evaluator import Evaluator
-from conformance.audit.findings import Cause, Reporter, SpecView, divergence, lookup, name_of
+from conformance.audit.findings import FailureCause, Reporter, SpecView, divergence, lookup, name_of
 from conformance.audit.judge import StateJudge, Verdicts, VisitJudge
-from conformance.audit.result import STAGE, Accounting, AuditResult, TraceCoverage, Unjudged
+from conformance.audit.result import STAGE, Accounting, AuditResult, TraceCoverage, UnjudgedTraces
 from conformance.audit.rules import Rulebook
 from conformance.audit.verdicts import (
     Options,
@@ -190,7 +190,7 @@ class _Audit:
     # --- what is said -------------------------------------------------------------------------
 
     def _coverage(
-        self, steps: Mapping[int | None, int], counts: Mapping[judge.Key, int], taken: judge.Taken
+        self, steps: Mapping[int | None, int], counts: Mapping[judge.Key, int], step: judge.Taken
     ) -> TraceCoverage:
         model = self.model
         rules = (*self.rules.invariants, *self.rules.properties)
@@ -201,14 +201,14 @@ class _Audit:
             covered_states=None if model is None else covered_states(self.store, model),
             model_transitions=None if model is None else len(model.source),
             covered_transitions=None if model is None else counts[judge.LISTED],
-            branches=self._branches(taken),
+            branches=self._branches(step),
         )
 
-    def _branches(self, taken: judge.Taken) -> Mapping[str, int]:
+    def _branches(self, step: judge.Taken) -> Mapping[str, int]:
         if self.spec is None:
             return {}
         named: Counter[tuple[str, int]] = Counter()
-        for (code, together), steps in taken.items():
+        for (code, together), steps in step.items():
             named[self.store.actions[code].name, together] += steps
         return self.spec.branches(named)
 
@@ -242,10 +242,14 @@ class _Audit:
             findings.append(more_causes(rest, options.max_causes))
         return (*([dispute(disputed)] if disputed else []), *findings)
 
-    def _explained(self, causes: pa.Table, suspects: pa.Table) -> list[Cause]:
+    def _explained(self, causes: pa.Table, suspects: pa.Table) -> list[FailureCause]:
         decisions = _most(causes, failed=True, most=self.options.max_causes)
-        of = {one.suspect: suspect_of(suspects, one) for one in decisions if one.suspect}
-        prints = [value for one in of.values() for value in (one.source, one.target)]
+        of = {
+            decision.suspect: suspect_of(suspects, decision)
+            for decision in decisions
+            if decision.suspect
+        }
+        prints = [value for item in of.values() for value in (item.source, item.target)]
         states = lookup(self.store, [value for value in prints if value is not None])
         return [
             self._cause(decision, of[decision.suspect], states)
@@ -256,10 +260,10 @@ class _Audit:
 
     def _cause(
         self, decision: Decision, suspect: Suspect, states: Mapping[int, PartialState]
-    ) -> Cause:
+    ) -> FailureCause:
         code, source = suspect.action, suspect.source
         coded = code is not None and 0 <= code < len(self.store.actions)
-        return Cause(
+        return FailureCause(
             traces=decision.traces,
             trace_id=decision.trace_id,
             step=decision.step,
@@ -317,11 +321,13 @@ def _most(causes: pa.Table, *, failed: bool, most: int) -> list[Decision]:
     return [Decision(**row) for row in chosen.sort_by(order).slice(0, most).to_pylist()]
 
 
-def _unjudged(decisions: Sequence[Decision], suspects: pa.Table) -> tuple[Unjudged, ...]:
+def _unjudged(decisions: Sequence[Decision], suspects: pa.Table) -> tuple[UnjudgedTraces, ...]:
     """By the reason: how many traces are inconclusive, with the shortest of them."""
-    merged: dict[str, Unjudged] = {}
-    for one in sorted(decisions, key=lambda decision: (decision.step, decision.trace_id)):
-        reason = suspect_of(suspects, one).doubts[0] if one.suspect else one.cause or ""
-        first = merged.get(reason, Unjudged(reason, 0, str(one.trace_id), one.step))
-        merged[reason] = replace(first, traces=first.traces + one.traces)
-    return tuple(sorted(merged.values(), key=lambda one: (-one.traces, one.reason)))
+    merged: dict[str, UnjudgedTraces] = {}
+    for decision in sorted(decisions, key=lambda decision: (decision.step, decision.trace_id)):
+        reason = (
+            suspect_of(suspects, decision).doubts[0] if decision.suspect else decision.cause or ""
+        )
+        first = merged.get(reason, UnjudgedTraces(reason, 0, str(decision.trace_id), decision.step))
+        merged[reason] = replace(first, traces=first.traces + decision.traces)
+    return tuple(sorted(merged.values(), key=lambda traces: (-traces.traces, traces.reason)))

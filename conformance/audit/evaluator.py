@@ -74,15 +74,15 @@ class Evaluator:
         return Evaluator(pickled.dumps(parts))
 
 
-def bound_worker(evaluator: Evaluator) -> _Worker:
+def bound_worker(evaluator: Evaluator) -> _AuditWorker:
     """The spec bound in this process."""
     return _worker(evaluator.payload)
 
 
 @lru_cache(maxsize=2)
-def _worker(payload: bytes) -> _Worker:
+def _worker(payload: bytes) -> _AuditWorker:
     # A Python worker serves many tasks; compiling the spec takes longer than most of them.
-    return _Worker(pickle.loads(payload))
+    return _AuditWorker(pickle.loads(payload))
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class _Verdict:
     taken: int = 0
 
 
-class _Worker:
+class _AuditWorker:
     """One process's bound spec, and the states that it has read."""
 
     def __init__(self, parts: _Parts) -> None:
@@ -114,12 +114,12 @@ class _Worker:
     def _judge_all(self, states: Iterable[tuple[int, PartialState]]) -> pa.RecordBatch:
         whole = [(print_, complete(state)) for print_, state in states if is_complete(state)]
         with _PATIENCE.for_many():
-            found = [self._judge_state(state) for _, state in whole]
+            result = [self._judge_state(state) for _, state in whole]
         return pa.RecordBatch.from_arrays(
             [
                 pa.array([print_ for print_, _ in whole], pa.int64()),
-                pa.array([false for false, _ in found], _LISTS),
-                pa.array([undefined for _, undefined in found], _LISTS),
+                pa.array([false for false, _ in result], _LISTS),
+                pa.array([undefined for _, undefined in result], _LISTS),
             ],
             names=[FINGERPRINT, "violations", "doubts"],
         )
@@ -174,8 +174,8 @@ class _Worker:
             if pc.any(mask).as_py():
                 rows = read_file(path).filter(mask)
                 states = self._parts.columns.states(rows)
-                found = rows.column(FINGERPRINT).to_pylist()
-                self._known.update(zip(found, states, strict=True))
+                result = rows.column(FINGERPRINT).to_pylist()
+                self._known.update(zip(result, states, strict=True))
 
     # ---- visits ----------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class _Worker:
         named = [s for s, start in zip(sources, starts, strict=True) if not start]
         states = self._states(p for p in (*named, *targets) if p is not None)
         with _PATIENCE.for_many():
-            found = [
+            result = [
                 self._judge_visit(states.get(source), states.get(target), code, ask, start)
                 for source, code, target, ask, start in zip(
                     sources, codes, targets, asked, starts, strict=True
@@ -196,11 +196,11 @@ class _Worker:
         return pa.RecordBatch.from_arrays(
             [
                 *(batch.column(name) for name in names),
-                pa.array([v.ready for v in found], pa.bool_()),
-                pa.array([v.illegal for v in found], pa.bool_()),
-                pa.array([v.violations for v in found], _LISTS),
-                pa.array([v.doubts for v in found], _LISTS),
-                pa.array([f"{v.taken:x}" for v in found], pa.string()),
+                pa.array([v.ready for v in result], pa.bool_()),
+                pa.array([v.illegal for v in result], pa.bool_()),
+                pa.array([v.violations for v in result], _LISTS),
+                pa.array([v.doubts for v in result], _LISTS),
+                pa.array([f"{v.taken:x}" for v in result], pa.string()),
             ],
             names=[*names, "ready", "illegal", "violations", "doubts", "taken"],
         )
@@ -229,8 +229,8 @@ class _Worker:
             self._judge_action(code, state, target) if asked and known else ([], [])
         )
         false, unknown = _judge_pair(self._properties, state, target)
-        taken = 0 if illegal or not known else self._taken(code, state, target)
-        return _Verdict(True, bool(illegal), false, doubts + undefined + unknown, taken)
+        step = 0 if illegal or not known else self._taken(code, state, target)
+        return _Verdict(True, bool(illegal), false, doubts + undefined + unknown, step)
 
     def _taken(self, code: int, state: State, target: State) -> int:
         action = self._parts.actions[code]
@@ -251,7 +251,7 @@ class _Worker:
                 allowed = self._spec.successors_by(action, state)
             except SpecError:
                 return false, undefined
-            if not any(shows(one, target) for one in allowed):
+            if not any(shows(item, target) for item in allowed):
                 return [NEXT], []
         return false, undefined
 

@@ -30,9 +30,9 @@ class EvaluatedSpec:
         """The evaluator's account of why the formula is false."""
         return self.spec.explain(formula, state, next_state).render().splitlines()
 
-    def branches(self, taken: Mapping[tuple[str, int], int]) -> Mapping[str, int]:
+    def branches(self, frequencies: Mapping[tuple[str, int], int]) -> Mapping[str, int]:
         """Steps by disjunct, given steps by an action's name and the disjuncts that they took."""
         counts = BranchCounts(self.spec)
-        for (name, together), steps in taken.items():
+        for (name, together), steps in frequencies.items():
             counts.add(name, together, steps)
         return counts.by_place()

@@ -18,9 +18,9 @@ from conformance.story.key import (
     formula_key,
     step_key,
 )
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.tla import Action, State
-from conformance.traces.model import End, PartialState, Trace, complete, is_complete
+from conformance.traces.model import PartialState, Trace, TraceEnd, complete, is_complete
 from conformance.traces.store import TraceStore
 
 DIVERGED = "step equality"
@@ -38,12 +38,12 @@ class SpecView(Protocol):
     def explain(self, formula: str, state: State, next_state: State) -> Sequence[str]:
         """Why the formula is false, line by line: an invariant in `next_state`, else the step."""
 
-    def branches(self, taken: Mapping[tuple[str, int], int]) -> Mapping[str, int]:
+    def branches(self, counts: Mapping[tuple[str, int], int]) -> Mapping[str, int]:
         """Steps by disjunct, given steps by an action's name and the disjuncts that they took."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FailureCause:
     """What decided a number of traces: one distinct visit, or a divergence.
 
     `step` and `trace_id` are those of the shortest example. `source` is None at step 0.
@@ -71,43 +71,43 @@ class Reporter:
     name: Callable[[int], str] = str
     """How a trace is called."""
 
-    def findings(self, causes: Sequence[Cause]) -> tuple[Finding, ...]:
+    def findings(self, causes: Sequence[FailureCause]) -> tuple[Finding, ...]:
         """The causes merged by what went wrong (`story.key`); most traces first.
 
         The example is the shortest; the formulas are those that are false of any.
         """
-        merged: dict[str, list[Cause]] = {}
-        for cause in sorted(causes, key=lambda one: (one.step, one.trace_id)):
+        merged: dict[str, list[FailureCause]] = {}
+        for cause in sorted(causes, key=lambda cause: (cause.step, cause.trace_id)):
             merged.setdefault(self._key(cause), []).append(cause)
-        found = [self._finding(key, alike) for key, alike in merged.items()]
-        named = [replace(one, trace=self.name(int(one.trace))) for one in found]
-        return tuple(sorted(named, key=lambda one: (-one.count, one.key)))
+        findings = [self._finding(key, alike) for key, alike in merged.items()]
+        named = [replace(finding, trace=self.name(int(finding.trace))) for finding in findings]
+        return tuple(sorted(named, key=lambda finding: (-finding.count, finding.key)))
 
-    def _key(self, cause: Cause) -> str:
+    def _key(self, cause: FailureCause) -> str:
         """Formulas are false of many a step that is none of the spec's: then the step is it."""
-        found, allowed = self._differences(cause)
+        result, allowed = self._differences(cause)
         kind = _departed(cause)
-        if kind is not None and not found:
+        if kind is not None and not result:
             name = cause.action.name if cause.action else ""
             return departure_key(kind, name, cause.detail, ())
         if cause.action is None and cause.violations[0] in (INIT, DIVERGED):
-            return step_key((), WRONG_INITIAL, variables_of(found))
+            return step_key((), WRONG_INITIAL, variables_of(result))
         if cause.action is None or not {NEXT, DIVERGED} & {*cause.violations}:
             return formula_key(cause.violations[0])
         if allowed == 0:
             return step_key([cause.action.name], NOT_ENABLED)
-        return step_key([cause.action.name], NOT_ALLOWED, variables_of(found))
+        return step_key([cause.action.name], NOT_ALLOWED, variables_of(result))
 
-    def _finding(self, key: str, alike: Sequence[Cause]) -> Finding:
+    def _finding(self, key: str, alike: Sequence[FailureCause]) -> Finding:
         cause = alike[0]
-        found, allowed = self._differences(cause)
+        result, allowed = self._differences(cause)
         name = cause.action.name if cause.action else INIT
-        variables = ", ".join(variables_of(found))
-        false = dict.fromkeys(formula for one in alike for formula in one.violations)
-        formulas = [str(cause.action) if one == NEXT else one for one in false]
+        variables = ", ".join(variables_of(result))
+        false = dict.fromkeys(formula for cause in alike for formula in cause.violations)
+        formulas = [str(cause.action) if name == NEXT else name for name in false]
         return Finding(
             key=key,
-            title=self._title(cause, name, legal=bool(allowed) and not found),
+            title=self._title(cause, name, legal=bool(allowed) and not result),
             stage=STAGE,
             message=self._message(cause, allowed, variables),
             trace=str(cause.trace_id),
@@ -116,27 +116,29 @@ class Reporter:
             formula=", ".join(formulas),
             location=self._location(cause, formulas),
             story=self._story(cause),
-            differences=found,
+            differences=result,
             reproduce=self.reproduce(cause.trace_id),
-            count=sum(one.traces for one in alike),
+            count=sum(cause.traces for cause in alike),
         )
 
-    def _title(self, cause: Cause, name: str, *, legal: bool) -> str:
+    def _title(self, cause: FailureCause, name: str, *, legal: bool) -> str:
         kind = _departed(cause)
-        if kind not in (None, Kind.NOT_ALLOWED):
+        if kind not in (None, BehaviourKind.NOT_ALLOWED):
             return f"{name}: {kind}"
         if legal and DIVERGED in cause.violations:  # a snapshot, say, which is no step of a trace
             return f"nothing explains what was seen after {name}"
-        broken = [one for one in cause.violations if one not in (DIVERGED, INIT, NEXT)]
+        broken = [
+            violation for violation in cause.violations if violation not in (DIVERGED, INIT, NEXT)
+        ]
         if broken:
             return f"{broken[0]} is violated after {name}"
         return f"{name} led to a state that the spec does not allow"
 
-    def _location(self, cause: Cause, formulas: Sequence[str]) -> str:
+    def _location(self, cause: FailureCause, formulas: Sequence[str]) -> str:
         place = self.rules.location(formulas[0])
         return self.place(place or self.rules.location(cause.action.name if cause.action else INIT))
 
-    def _story(self, cause: Cause) -> tuple[str, ...]:
+    def _story(self, cause: FailureCause) -> tuple[str, ...]:
         """The spec's own account of the first formula that is violated."""
         if self.spec is None or not is_complete(cause.target) or DIVERGED in cause.violations:
             return ()
@@ -146,10 +148,10 @@ class Reporter:
         formula = cause.violations[0]
         if formula == INIT:
             return ()
-        told = str(cause.action) if formula == NEXT else formula
-        return tuple(self.spec.explain(told, before, target))
+        text = str(cause.action) if formula == NEXT else formula
+        return tuple(self.spec.explain(text, before, target))
 
-    def _message(self, cause: Cause, allowed: int | None, variables: str) -> str:
+    def _message(self, cause: FailureCause, allowed: int | None, variables: str) -> str:
         parts = [f"{_sentence(cause)}."] if cause.detail else []
         if allowed == 0:
             parts.append("The spec does not enable the action in the state before.")
@@ -163,7 +165,7 @@ class Reporter:
         parts.append(f"Trace {cause.trace_id} shows it first, at {where}.")
         return " ".join(parts)
 
-    def _differences(self, cause: Cause) -> tuple[tuple[Difference, ...], int | None]:
+    def _differences(self, cause: FailureCause) -> tuple[tuple[Difference, ...], int | None]:
         """Against the allowed state that is nearest; how many are allowed (None: not known)."""
         allowed = self._allowed(cause)
         if allowed is None:
@@ -175,7 +177,7 @@ class Reporter:
         expected = allowed or (cause.source or (None,) * len(variables),)
         return differences(variables, expected, observed), len(allowed)
 
-    def _allowed(self, cause: Cause) -> Sequence[State] | None:
+    def _allowed(self, cause: FailureCause) -> Sequence[State] | None:
         if self.spec is None:
             return None
         if cause.action is None:
@@ -185,16 +187,18 @@ class Reporter:
         return self.spec.successors(complete(cause.source), cause.action)
 
 
-def _sentence(cause: Cause) -> str:
+def _sentence(cause: FailureCause) -> str:
     """What was said of the divergence, but for an exception's trace, which ends the story."""
     first, *rest = cause.detail.splitlines()
-    return f"{first}: {'; '.join(rest)}" if _departed(cause) is Kind.OFFERS else first
+    return f"{first}: {'; '.join(rest)}" if _departed(cause) is BehaviourKind.OFFERS else first
 
 
-def _departed(cause: Cause) -> Kind | None:
+def _departed(cause: FailureCause) -> BehaviourKind | None:
     """How the trace ended, if whoever recorded it wrote it down as `replay` does."""
     kind = cause.detail.partition("\n")[0].partition(":")[0]
-    return Kind(kind) if DIVERGED in cause.violations and kind in [*Kind] else None
+    return (
+        BehaviourKind(kind) if DIVERGED in cause.violations and kind in [*BehaviourKind] else None
+    )
 
 
 def name_of(store: TraceStore, trace_id: int) -> str:
@@ -209,25 +213,25 @@ def number_of(name: str) -> int | None:
     return int(number) if number.isdecimal() else None
 
 
-def diverged(store: TraceStore) -> tuple[Cause, ...]:
+def diverged(store: TraceStore) -> tuple[FailureCause, ...]:
     """Traces that ended with a divergence while they were recorded: the shortest of each kind.
 
     Of a kind are those that ended at one action, with the same said of it.
     """
-    found: dict[tuple[str, str], Cause] = {}
-    for trace in store.traces(End.DIVERGED):
-        one = divergence(trace)
-        kind = one.action.name if one.action else "", one.detail.partition("\n")[0]
-        known = found.get(kind, one)
-        shorter = min(known, one, key=lambda cause: cause.step)
-        found[kind] = replace(shorter, traces=known.traces + (kind in found))
-    return tuple(found.values())
+    failure_causes: dict[tuple[str, str], FailureCause] = {}
+    for trace in store.traces(TraceEnd.DIVERGED):
+        cause = divergence(trace)
+        kind = cause.action.name if cause.action else "", cause.detail.partition("\n")[0]
+        known = failure_causes.get(kind, cause)
+        shorter = min(known, cause, key=lambda cause: cause.step)
+        failure_causes[kind] = replace(shorter, traces=known.traces + (kind in failure_causes))
+    return tuple(failure_causes.values())
 
 
-def divergence(trace: Trace, traces: int = 1) -> Cause:
+def divergence(trace: Trace, traces: int = 1) -> FailureCause:
     """What decides a trace that ended with a divergence; it stands for so many."""
     path, last = trace.states, trace.steps[-1] if trace.steps else None
-    return Cause(
+    return FailureCause(
         traces,
         trace.trace_id,
         len(trace.steps),
@@ -242,5 +246,5 @@ def divergence(trace: Trace, traces: int = 1) -> Cause:
 def lookup(store: TraceStore, fingerprints: Sequence[int]) -> Mapping[int, PartialState]:
     """The states of a few fingerprints; an unknown one has no observed variable."""
     unknown: PartialState = (None,) * len(store.columns.schema.variables)
-    found = store.states(set(fingerprints))
-    return {value: found.get(value, unknown) for value in fingerprints}
+    states = store.states(set(fingerprints))
+    return {value: states.get(value, unknown) for value in fingerprints}

@@ -48,9 +48,9 @@ class Verdicts:
         return Verdicts((), Counter(), Counter())
 
 
-def merged(one: Verdicts, other: Verdicts) -> Verdicts:
+def merged(item: Verdicts, other: Verdicts) -> Verdicts:
     """What both say."""
-    return Verdicts((*one.bad, *other.bad), one.counts + other.counts, one.taken + other.taken)
+    return Verdicts((*item.bad, *other.bad), item.counts + other.counts, item.taken + other.taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +87,17 @@ class VisitJudge:
         first, visits = part
         (batch,) = visits.combine_chunks().to_batches()
         counts: Counter[Key] = Counter()
-        taken: Taken = Counter()
+        step: Taken = Counter()
         bad: list[Verdict] = []
         rows = bound_worker(self.evaluator).judge_visits(batch).to_pylist()
         for number, row in enumerate(rows, first):
             self._count(row, counts)
             if row["taken"] != "0":
-                taken[row["action"], int(row["taken"], 16)] += row["visits"]
+                step[row["action"], int(row["taken"], 16)] += row["visits"]
             violations = [*self._unlike(row), *row["violations"]]
             if violations or row["doubts"]:
                 bad.append((number, violations, row["doubts"]))
-        return Verdicts(bad, counts, taken)
+        return Verdicts(bad, counts, step)
 
     def _count(self, row: Mapping[str, Any], counts: Counter[Key]) -> None:
         counts[DISPUTED] += bool(row["listed"] and row["illegal"])

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from conformance.audit.judge import Verdicts
-from conformance.audit.rules import Rule, Rulebook, literal, quoted
+from conformance.audit.rules import AuditRule, Rulebook, literal, quoted
 from conformance.audit.verdicts import has_value
 from conformance.errors import DataError
 from conformance.spark.workers import OnSpark
@@ -88,12 +88,12 @@ def _values(states: DataFrame, rules: Rulebook) -> DataFrame:
     return rows.withColumnsRenamed({rule.name: _value_of(rule) for rule in rules.invariants})
 
 
-def _value_of(rule: Rule) -> str:
+def _value_of(rule: AuditRule) -> str:
     """The column of a rule's value."""
     return f"value:{rule.name}"
 
 
-def _violations(rules: Sequence[Rule]) -> Column:
+def _violations(rules: Sequence[AuditRule]) -> Column:
     """The names of the rules that fail, by their values' columns."""
     parts = [
         f"CASE WHEN NOT {quoted(_value_of(rule))} THEN {literal(rule.name)} END" for rule in rules
@@ -101,7 +101,7 @@ def _violations(rules: Sequence[Rule]) -> Column:
     return _strings(parts).alias("violations")
 
 
-def _doubts(rules: Sequence[Rule]) -> Column:
+def _doubts(rules: Sequence[AuditRule]) -> Column:
     """Name and reason of the rules that have no value."""
     parts = [
         f"CASE WHEN {quoted(_value_of(rule))} IS NULL THEN concat("

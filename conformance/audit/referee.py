@@ -23,16 +23,16 @@ from conformance.events import Finding, JsonValue
 from conformance.modelcheck.behaviours import (
     INIT,
     NEXT,
-    Behaviour,
-    Judged,
-    Judgement,
+    BehaviourJudgement,
+    IndexedBehaviour,
+    TlcJudgements,
     judge_behaviours,
 )
 from conformance.modelcheck.prepare import PreparedModel
 from conformance.modelcheck.tlc import Processes, TlcOptions
 from conformance.printable import counted
 from conformance.tla import Action, Tools
-from conformance.traces.model import End, PartialState, complete, is_complete
+from conformance.traces.model import PartialState, TraceEnd, complete, is_complete
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
 
@@ -49,7 +49,7 @@ class Agreement(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RefereeCase:
     """A trace as far as TLC can judge it, and what the audit said of it.
 
     An audit's judgement may lie behind the behaviour's end: what the audit found there is not for
@@ -57,8 +57,8 @@ class Case:
     """
 
     trace_id: int
-    behaviour: Behaviour
-    audit: Judgement
+    behaviour: IndexedBehaviour
+    audit: BehaviourJudgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +132,19 @@ def referee(
 
 def sample(
     store: TraceStore, prepared: PreparedModel, listing: Path, count: int, seed: int
-) -> tuple[list[Case], int]:
+) -> tuple[list[RefereeCase], int]:
     """The cases, and how many chosen traces were left out because they are partial."""
     rng = random.Random(seed)
     positions = _evenly(store.manifest.counts.traces, count, rng)
     failing = _failing(listing)
     more = {failing[place] for place in _evenly(len(failing), count // 4, rng)}
     traces = list(_recorded(store, positions, more))
-    said = _listed(listing, [trace.trace_id for trace in traces])
+    listed_traces = _listed(listing, [trace.trace_id for trace in traces])
     states = store.states({value for trace in traces for value in trace.states})
     judged = {INIT, NEXT, *prepared.model.check.invariants}
-    cases = [_case(trace, said.get(trace.trace_id), store, states, judged) for trace in traces]
+    cases = [
+        _case(trace, listed_traces.get(trace.trace_id), store, states, judged) for trace in traces
+    ]
     known = [case for case in cases if case is not None]
     return known, len(cases) - len(known)
 
@@ -166,7 +168,7 @@ def _failing(listing: Path) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _ListedTrace:
     """The audit's line on a trace that does not pass; suspect 0: it diverged or has a problem."""
 
     failed: bool
@@ -176,13 +178,13 @@ class _Listed:
     doubts: tuple[str, ...]
 
 
-def _listed(listing: Path, numbers: Sequence[int]) -> dict[int, _Listed]:
+def _listed(listing: Path, numbers: Sequence[int]) -> dict[int, _ListedTrace]:
     if not listing.exists():
         return {}
     columns = ["trace_id", "failed", "step", "suspect", "violations", "doubts"]
     chosen = ds.field("trace_id").isin(list(numbers))
     return {
-        row["trace_id"]: _Listed(
+        row["trace_id"]: _ListedTrace(
             row["failed"],
             row["step"],
             row["suspect"],
@@ -194,7 +196,7 @@ def _listed(listing: Path, numbers: Sequence[int]) -> dict[int, _Listed]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Recorded:
+class _TraceRow:
     """A row of the store's traces."""
 
     trace_id: int
@@ -206,7 +208,7 @@ class _Recorded:
 
 def _recorded(
     store: TraceStore, positions: Sequence[int], numbers: set[int]
-) -> Iterator[_Recorded]:
+) -> Iterator[_TraceRow]:
     """The traces at these positions of the store and those of these numbers, in its order."""
     wanted, first = set(positions), 0
     columns = ["trace_id", "states", "actions", "end", "problem"]
@@ -216,7 +218,7 @@ def _recorded(
         inside = {place - first for place in wanted if first <= place < first + len(rows)}
         inside |= set(pc.indices_nonzero(named).to_pylist())
         for row in rows.take(pa.array(sorted(inside), pa.int64())).to_pylist():
-            yield _Recorded(
+            yield _TraceRow(
                 row["trace_id"],
                 tuple(row["states"]),
                 tuple(row["actions"]),
@@ -227,14 +229,14 @@ def _recorded(
 
 
 def _case(
-    trace: _Recorded,
-    listed: _Listed | None,
+    trace: _TraceRow,
+    listed: _ListedTrace | None,
     store: TraceStore,
     states: Mapping[int, PartialState],
     judged: set[str],
-) -> Case | None:
+) -> RefereeCase | None:
     """None for a trace of which TLC could judge nothing, or not what the audit judged."""
-    diverged = trace.end == End.DIVERGED.value
+    diverged = trace.end == TraceEnd.DIVERGED.value
     if trace.problem is not None and not diverged:
         return None
     length, audit = _audits_word(listed, judged, len(trace.states))
@@ -244,27 +246,29 @@ def _case(
     codes = trace.actions[: len(path) - 1]
     if not all(0 <= code < len(store.actions) for code in codes):
         return None
-    return Case(trace.trace_id, Behaviour(tuple(map(complete, path)), codes), audit)
+    return RefereeCase(trace.trace_id, IndexedBehaviour(tuple(map(complete, path)), codes), audit)
 
 
-def _audits_word(listed: _Listed | None, judged: set[str], length: int) -> tuple[int, Judgement]:
+def _audits_word(
+    listed: _ListedTrace | None, judged: set[str], length: int
+) -> tuple[int, BehaviourJudgement]:
     """How many states the two have to agree on, and what the audit said."""
     if listed is None:
-        return length, Judgement()
+        return length, BehaviourJudgement()
     step, false = listed.step, tuple(sorted(set(listed.violations) & judged))
     if not listed.suspect:
-        return step, Judgement(step, ("step equality",))
+        return step, BehaviourJudgement(step, ("step equality",))
     if not listed.failed:
-        return length, Judgement(step, (), "; ".join(listed.doubts))
+        return length, BehaviourJudgement(step, (), "; ".join(listed.doubts))
     if not false:
-        return step + 1, Judgement(step + 1, listed.violations)
-    return length, Judgement(step, false)
+        return step + 1, BehaviourJudgement(step + 1, listed.violations)
+    return length, BehaviourJudgement(step, false)
 
 
 # ---- the comparison ------------------------------------------------------------------------
 
 
-def agreement(audit: Judgement, tlc: Judgement | None, length: int) -> Agreement:
+def agreement(audit: BehaviourJudgement, tlc: BehaviourJudgement | None, length: int) -> Agreement:
     """Compare two judgements of a behaviour of `length` states; None: TLC has none.
 
     Nothing can be said from the step on at which one of them found no value. But a trace that
@@ -272,7 +276,11 @@ def agreement(audit: Judgement, tlc: Judgement | None, length: int) -> Agreement
     """
     if tlc is None:
         return Agreement.UNDECIDED
-    unclear = [one.step for one in (audit, tlc) if one.undefined and one.step is not None]
+    unclear = [
+        judgement.step
+        for judgement in (audit, tlc)
+        if judgement.undefined and judgement.step is not None
+    ]
     limit = min([length, *unclear])
     if _found(audit, limit) != _found(tlc, limit):
         return Agreement.DISAGREED
@@ -281,7 +289,7 @@ def agreement(audit: Judgement, tlc: Judgement | None, length: int) -> Agreement
     return Agreement.DISAGREED if audit.step is None else Agreement.UNDECIDED
 
 
-def _found(judgement: Judgement, limit: int) -> tuple[int, tuple[str, ...]] | None:
+def _found(judgement: BehaviourJudgement, limit: int) -> tuple[int, tuple[str, ...]] | None:
     step = judgement.step
     return (
         (step, judgement.false) if judgement.false and step is not None and step < limit else None
@@ -289,7 +297,7 @@ def _found(judgement: Judgement, limit: int) -> tuple[int, tuple[str, ...]] | No
 
 
 def compare(
-    store: TraceStore, cases: Sequence[Case], judged: Judged, left_out: int = 0
+    store: TraceStore, cases: Sequence[RefereeCase], judged: TlcJudgements, left_out: int = 0
 ) -> RefereeResult:
     """Count the agreements; a finding for each disagreement."""
     counts = dict.fromkeys(Agreement, 0)
@@ -309,8 +317,8 @@ def compare(
     )
 
 
-def _disagreement(store: TraceStore, case: Case, tlc: Judgement) -> Finding:
-    step = min(one.step for one in (case.audit, tlc) if one.step is not None)
+def _disagreement(store: TraceStore, case: RefereeCase, tlc: BehaviourJudgement) -> Finding:
+    step = min(judgement.step for judgement in (case.audit, tlc) if judgement.step is not None)
     action = _action(store.actions, case.behaviour, step)
     return Finding(
         key=f"{STAGE}-{case.audit.false}-{tlc.false}-{action.partition('(')[0]}",
@@ -329,6 +337,6 @@ def _disagreement(store: TraceStore, case: Case, tlc: Judgement) -> Finding:
     )
 
 
-def _action(actions: Sequence[Action], behaviour: Behaviour, step: int) -> str:
+def _action(actions: Sequence[Action], behaviour: IndexedBehaviour, step: int) -> str:
     inside = 0 < step <= len(behaviour.actions)
     return str(actions[behaviour.actions[step - 1]]) if inside else ""

@@ -61,7 +61,7 @@ class TraceCoverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Unjudged:
+class UnjudgedTraces:
     """A reason for which traces are inconclusive, with one of them."""
 
     reason: str
@@ -94,7 +94,7 @@ class AuditResult:
     """Those on which the two disagree: a fault of kconform, whatever the traces show."""
     coverage: TraceCoverage
     findings: tuple[Finding, ...]
-    unjudged: tuple[Unjudged, ...]
+    unjudged: tuple[UnjudgedTraces, ...]
     vacuous: tuple[str, ...]
     """Why a pass would mean nothing; a pass has none."""
     collision_probability: float
@@ -129,8 +129,13 @@ class AuditResult:
             "collision_probability": self.collision_probability,
             "vacuous": list(self.vacuous),
             "unjudged": [
-                {"reason": one.reason, "traces": one.traces, "trace": one.trace, "step": one.step}
-                for one in self.unjudged
+                {
+                    "reason": traces.reason,
+                    "traces": traces.traces,
+                    "trace": traces.trace,
+                    "step": traces.step,
+                }
+                for traces in self.unjudged
             ],
             "seconds": round(self.seconds, 3),
             "scan_seconds": round(self.scan_seconds, 3),
@@ -141,7 +146,7 @@ class AuditResult:
 
 def unjudged_lines(result: AuditResult, most: int = 10) -> Iterator[str]:
     """Why traces are inconclusive, for the terminal: most traces first."""
-    for one in result.unjudged[:most]:
-        yield f"  ? {one}"
+    for traces in result.unjudged[:most]:
+        yield f"  ? {traces}"
     if len(result.unjudged) > most:
         yield f"  ? and {len(result.unjudged) - most} other reasons; --json lists them"

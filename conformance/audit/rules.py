@@ -11,14 +11,14 @@ from conformance.tla.spark import SparkFormula, compile_state_formulas
 from conformance.tla.spark.sql import name as quoted
 from conformance.tla.spark.sql import text as literal
 
-__all__ = ["INIT", "NEXT", "Rule", "Rulebook", "compile_rules", "literal", "quoted"]
+__all__ = ["INIT", "NEXT", "AuditRule", "Rulebook", "compile_rules", "literal", "quoted"]
 
 NEXT = "Next"
 INIT = "Init"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AuditRule:
     """A formula. `value` is SQL: true, false, or NULL where the formula is undefined; `reason`,
     an SQL string, then says why."""
 
@@ -41,8 +41,8 @@ class Rulebook:
     variables: tuple[str, ...]
     actions: int
     initial: frozenset[int]
-    invariants: Sequence[Rule] = ()
-    properties: Sequence[Rule] = ()
+    invariants: Sequence[AuditRule] = ()
+    properties: Sequence[AuditRule] = ()
     places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Where the spec defines Init and each action, by name."""
     anywhere: bool = False
@@ -56,8 +56,8 @@ class Rulebook:
     def location(self, formula: str) -> str:
         """Where the spec states an invariant, a property or an action."""
         rules = (*self.invariants, *self.properties)
-        found = next((rule.location for rule in rules if rule.name == formula), None)
-        return found or self.places.get(formula.partition("(")[0], "")
+        text = next((rule.location for rule in rules if rule.name == formula), None)
+        return text or self.places.get(formula.partition("(")[0], "")
 
 
 def compile_rules(
@@ -79,10 +79,10 @@ def compile_rules(
     compiled: Sequence[SparkFormula] = ()
     if native:
         compiled = compile_state_formulas(program, invariants, schema)
-        of_states = [Rule(f.name, "", f.reason, str(f.location)) for f in compiled]
+        of_states = [AuditRule(f.name, "", f.reason, str(f.location)) for f in compiled]
     else:
-        of_states = [Rule(n, "", "", str(spec.state_formula(n).location)) for n in invariants]
-    of_steps = [Rule(n, "", "", str(spec.action_formula(n).location)) for n in properties]
+        of_states = [AuditRule(n, "", "", str(spec.state_formula(n).location)) for n in invariants]
+    of_steps = [AuditRule(n, "", "", str(spec.action_formula(n).location)) for n in properties]
     return Rulebook(
         variables=spec.variables,
         actions=len(actions),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.audit.result import STAGE, Accounting, AuditResult
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.errors import DataError
 from conformance.events import Emit, Finding, StageFinished
 from conformance.printable import counted
@@ -30,7 +30,7 @@ class Options:
     """At most so many distinct causes are brought to the driver, those of most traces first."""
     optional_actions: Sequence[str] = ()
     """Actions that may never fire without making a pass vacuous."""
-    compared: Compared | None = None
+    compared: ComparedStates | None = None
     """What was compared when the system was driven; None of traces that were not driven."""
     listing: Path | None = None
     """Where to write every trace that does not pass (Parquet), if anywhere."""
@@ -85,7 +85,7 @@ def finished(
     result: AuditResult,
     emit: Emit,
     *,
-    compared: Compared | None,
+    compared: ComparedStates | None,
     where: str = "",
 ) -> None:
     """Tell the findings of an audit, and that it has ended."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from conformance.errors import DataError
-from conformance.traces.model import End
+from conformance.traces.model import TraceEnd
 
 INITIAL = -1
 """The action code of the visit of an initial state."""
@@ -69,9 +69,9 @@ def distinct_visits(files: Iterable[Path]) -> Visited:
     return Visited(_merged(parts), flagged)
 
 
-def merged(one: Visited, other: Visited) -> Visited:
+def merged(item: Visited, other: Visited) -> Visited:
     """What both hold."""
-    return Visited(_merged([one.visits, other.visits]), one.flagged + other.flagged)
+    return Visited(_merged([item.visits, other.visits]), item.flagged + other.flagged)
 
 
 def _merged(parts: Sequence[pa.Table]) -> pa.Table:
@@ -87,7 +87,7 @@ def flagged_in(batch: pa.RecordBatch) -> pa.Array:
 
 def diverged_in(batch: pa.RecordBatch) -> pa.Array:
     """For each trace whether it diverged."""
-    return pc.fill_null(pc.equal(batch.column("end"), End.DIVERGED.value), fill_value=False)
+    return pc.fill_null(pc.equal(batch.column("end"), TraceEnd.DIVERGED.value), fill_value=False)
 
 
 def batches(files: Iterable[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -124,12 +124,12 @@ def visits_of(states: pa.ListArray, actions: pa.ListArray) -> pa.Table:
     A trace of n actions has n + 1 visits; where it is malformed a row has no source, action or
     target. The first visit has the source 0 and the action `INITIAL`.
     """
-    found, taken = _lengths(states), _lengths(actions)
+    result, selection = _lengths(states), _lengths(actions)
     flat = states.flatten(), actions.flatten()
     whole = not (actions.null_count or any(values.null_count for values in flat))
-    if whole and np.array_equal(found, taken + 1):
-        return _of_whole(found, *(values.to_numpy() for values in flat))
-    return _of_any(entries_of(actions), found, taken, *flat)
+    if whole and np.array_equal(result, selection + 1):
+        return _of_whole(result, *(values.to_numpy() for values in flat))
+    return _of_any(entries_of(actions), result, selection, *flat)
 
 
 def entries_of(actions: pa.ListArray) -> Positions:
@@ -164,12 +164,12 @@ def _of_whole(
 
 
 def _of_any(
-    entries: Positions, found: Positions, taken: Positions, states: pa.Array, actions: pa.Array
+    entries: Positions, result: Positions, selection: Positions, states: pa.Array, actions: pa.Array
 ) -> pa.Table:
     trace = np.repeat(np.arange(len(entries)), entries)
     step = np.arange(len(trace)) - np.repeat(starts(entries), entries)
-    state, action = starts(found)[trace] + step, starts(taken)[trace] + step - 1
-    before = _take(states, state - 1, (step > 0) & (step - 1 < found[trace]))
+    state, action = starts(result)[trace] + step, starts(selection)[trace] + step - 1
+    before = _take(states, state - 1, (step > 0) & (step - 1 < result[trace]))
     return pa.table(
         {
             "source": pc.if_else(pa.array(step == 0), pa.scalar(0, pa.int64()), before),
@@ -178,7 +178,7 @@ def _of_any(
                 pa.scalar(INITIAL, pa.int32()),
                 _take(actions, action, step > 0),
             ),
-            "target": _take(states, state, step < found[trace]),
+            "target": _take(states, state, step < result[trace]),
         }
     )
 

@@ -18,8 +18,8 @@ from typing import IO
 
 import msgspec
 
-from conformance.bugs.fault import Catalogue, DoesNotApply, Fault, Unseen, relocated
-from conformance.bugs.worker import Begun, Found, Job
+from conformance.bugs.fault import BlindSpot, Catalogue, Fault, PatchMismatch, relocated
+from conformance.bugs.worker import BugJob, FaultSearchResult, PartStarted
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
 from conformance.printable import counted
 from conformance.resources import resource_root
@@ -31,7 +31,7 @@ FAULT = "fault"
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class BugEffort:
     """How hard to look before a fault counts as survived."""
 
     seed: int = 1
@@ -48,7 +48,7 @@ class BugResult:
     """One row of the table."""
 
     fault: Fault
-    found: Found
+    found: FaultSearchResult
     unseen: bool
     """Killed by an ordinary test only, for the reason that the catalogue gives."""
 
@@ -66,35 +66,35 @@ class BugResult:
 
     def summary(self) -> str:
         """One line: what found it, or that nothing did."""
-        found = self.found
-        if not found.killed:
-            return f"{self.fault.title}: {'NOT found' if found.judged else found.note}"
-        length = found.counterexample_length
+        result = self.found
+        if not result.killed:
+            return f"{self.fault.title}: {'NOT found' if result.judged else result.note}"
+        length = result.counterexample_length
         after = "" if length is None else f" in {counted(length, 'step')}"
-        return f"{self.fault.title}: found by the {found.oracle}{after}"
+        return f"{self.fault.title}: found by the {result.oracle}{after}"
 
     def to_json(self) -> dict[str, JsonValue]:
         """The row in the JSON report."""
-        found = self.found
+        result = self.found
         return {
             "bug": self.fault.id,
             "jira": self.fault.jira,
             "title": self.fault.title,
             "tags": list(self.fault.tags),
-            "killed": found.killed,
-            "oracle": found.oracle or None,
-            "model": found.model or None,
-            "traces": found.traces,
-            "steps": found.steps,
-            "seconds": found.seconds,
-            "counterexample_length": found.counterexample_length,
+            "killed": result.killed,
+            "oracle": result.oracle or None,
+            "model": result.model or None,
+            "traces": result.traces,
+            "steps": result.steps,
+            "seconds": result.seconds,
+            "counterexample_length": result.counterexample_length,
             "reason": self.reason,
-            "artifact": "" if found.shown is None else found.shown.artifact,
+            "artifact": "" if result.shown is None else result.shown.artifact,
         }
 
 
 def run_bench(
-    catalogues: Sequence[Catalogue], effort: Effort, emit: Emit, keep: Path | None = None
+    catalogues: Sequence[Catalogue], effort: BugEffort, emit: Emit, keep: Path | None = None
 ) -> list[BugResult]:
     """Run each fault until an oracle finds it; a finding per survivor, one event for the table.
 
@@ -119,18 +119,25 @@ def run_bench(
 
 def _report(result: BugResult, emit: Emit) -> None:
     """A fault's end as a stage of its own, with the way to what killed it."""
-    found, fault = result.found, result.fault
-    if found.held is not None:
-        emit(replace(found.held, system=f"{found.held.system}, one fault at a time"))
+    fault_search_result, fault = result.found, result.fault
+    if fault_search_result.held is not None:
+        emit(
+            replace(
+                fault_search_result.held,
+                system=f"{fault_search_result.held.system}, one fault at a time",
+            )
+        )
     emit(
         StageFinished(
             FAULT,
             f"{fault.id} {fault.jira}",
             result.verdict,
-            found.seconds,
+            fault_search_result.seconds,
             result.summary(),
             result.to_json(),
-            exhibit=None if found.shown is None else found.shown.exhibit,
+            exhibit=None
+            if fault_search_result.shown is None
+            else fault_search_result.shown.exhibit,
         )
     )
 
@@ -162,7 +169,7 @@ def _not_applicable(catalogues: Sequence[Catalogue]) -> dict[str, JsonValue]:
 
 
 def run_fault(
-    catalogue: Catalogue, fault: Fault, effort: Effort, keep: Path | None = None
+    catalogue: Catalogue, fault: Fault, effort: BugEffort, keep: Path | None = None
 ) -> BugResult:
     """One fault: by the tests where the catalogue says that the spec cannot see it.
 
@@ -172,35 +179,37 @@ def run_fault(
     try:
         with relocated(fault) as folder:
             return _run_copy(catalogue, fault, folder, effort, keep)
-    except DoesNotApply as error:
+    except PatchMismatch as error:
         note = str(error).removesuffix(".")
-        return BugResult(fault, Found(killed=False, judged=False, note=note), unseen=False)
+        return BugResult(
+            fault, FaultSearchResult(killed=False, judged=False, note=note), unseen=False
+        )
 
 
 def _run_copy(
-    catalogue: Catalogue, fault: Fault, folder: Path, effort: Effort, keep: Path | None
+    catalogue: Catalogue, fault: Fault, folder: Path, effort: BugEffort, keep: Path | None
 ) -> BugResult:
     if fault.unseen is not None:
         return BugResult(fault, _by_tests(fault, fault.unseen, folder, effort), unseen=True)
     job = job_of(catalogue, effort, fault)
     if keep is not None:
         job = msgspec.structs.replace(job, save_to=str(keep.absolute()))
-    found = nearby(by_oracles(job, folder, effort.timeout), keep)
-    return BugResult(fault, found, unseen=False)
+    result = nearby(by_oracles(job, folder, effort.timeout), keep)
+    return BugResult(fault, result, unseen=False)
 
 
-def nearby(found: Found, keep: Path | None) -> Found:
+def nearby(result: FaultSearchResult, keep: Path | None) -> FaultSearchResult:
     """The worker has another current folder; the file is called as we were told."""
-    if found.shown is None or not found.shown.artifact or keep is None:
-        return found
-    return msgspec.structs.replace(found, shown=replace(found.shown, artifact=str(keep)))
+    if result.shown is None or not result.shown.artifact or keep is None:
+        return result
+    return msgspec.structs.replace(result, shown=replace(result.shown, artifact=str(keep)))
 
 
-def job_of(catalogue: Catalogue, effort: Effort, fault: Fault | None = None) -> Job:
+def job_of(catalogue: Catalogue, effort: BugEffort, fault: Fault | None = None) -> BugJob:
     """What to run against a fault's copy, or against any copy: all of the catalogue's models."""
     models = catalogue.models if fault is None else fault.models or catalogue.models
     package = "impl" if fault is None else fault.package
-    return Job(
+    return BugJob(
         models,
         catalogue.system,
         effort.seed,
@@ -213,12 +222,12 @@ def job_of(catalogue: Catalogue, effort: Effort, fault: Fault | None = None) -> 
 
 
 def by_oracles(
-    job: Job, folder: Path, timeout: float, tell: Callable[[Begun], None] = lambda _: None
-) -> Found:
+    job: BugJob, folder: Path, timeout: float, tell: Callable[[PartStarted], None] = lambda _: None
+) -> FaultSearchResult:
     """Run the oracles against the implementation in `folder`; `tell` hears of each that begins."""
     command = [sys.executable, "-m", "conformance.bugs.worker"]
     job = msgspec.structs.replace(job, folder=str(folder))
-    with TemporaryFile() as said, running(command, folder, cwd=folder, errors=said) as process:
+    with TemporaryFile() as random, running(command, folder, cwd=folder, errors=random) as process:
         expired = Event()
 
         def give_up() -> None:
@@ -229,37 +238,39 @@ def by_oracles(
         timer.daemon = True  # an interrupt may come while it starts: nothing may wait for it then
         try:
             timer.start()
-            found = _until_found(process, msgspec.json.encode(job), tell)
+            result = _until_found(process, msgspec.json.encode(job), tell)
             code = process.wait()
         finally:
             timer.cancel()
-        if found is not None and code == 0:
-            return found
+        if result is not None and code == 0:
+            return result
         if expired.is_set():
             note = f"gave up after {timeout:.0f} s"
-            return Found(killed=False, judged=False, seconds=timeout, note=note)
-        said.seek(0)
-        last = said.read().decode(errors="replace").strip()[-2000:]
+            return FaultSearchResult(killed=False, judged=False, seconds=timeout, note=note)
+        random.seek(0)
+        last = random.read().decode(errors="replace").strip()[-2000:]
         raise RuntimeError(f"the bench's worker ended with {code}:\n{last}")
 
 
 def _until_found(
-    process: subprocess.Popen[bytes], job: bytes, tell: Callable[[Begun], None]
-) -> Found | None:
+    process: subprocess.Popen[bytes], job: bytes, tell: Callable[[PartStarted], None]
+) -> FaultSearchResult | None:
     """What the worker says in the end; None if it ends without a word."""
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("the bench's worker has no pipes")
     with suppress(BrokenPipeError), process.stdin:
         process.stdin.write(job)
     for line in process.stdout:
-        message = msgspec.json.decode(line, type=Begun | Found)
-        if isinstance(message, Found):
+        message = msgspec.json.decode(line, type=PartStarted | FaultSearchResult)
+        if isinstance(message, FaultSearchResult):
             return message
         tell(message)
     return None
 
 
-def _by_tests(fault: Fault, unseen: Unseen, folder: Path, effort: Effort) -> Found:
+def _by_tests(
+    fault: Fault, unseen: BlindSpot, folder: Path, effort: BugEffort
+) -> FaultSearchResult:
     """Killed if one of the tests, which pass against the clean package, fails."""
     started = time.monotonic()
     tests = unseen.tests
@@ -270,16 +281,16 @@ def _by_tests(fault: Fault, unseen: Unseen, folder: Path, effort: Effort) -> Fou
     command = [sys.executable, "-m", "pytest", *options, *tests]
     if not all((root / test.partition("::")[0]).exists() for test in tests):
         note = "its tests are not here: they belong to a checkout"
-        return Found(killed=False, judged=False, note=note)
+        return FaultSearchResult(killed=False, judged=False, note=note)
     with running(command, folder, cwd=root) as process:
         try:
             out, _ = process.communicate(timeout=effort.timeout)
         except subprocess.TimeoutExpired:
-            return Found(killed=False, judged=False, note="the tests did not end")
+            return FaultSearchResult(killed=False, judged=False, note="the tests did not end")
     killed = process.returncode == 1
     note = "" if killed else out.decode(errors="replace").strip()[-500:]
     seconds = round(time.monotonic() - started, 3)
-    return Found(
+    return FaultSearchResult(
         killed=killed, oracle="tests of impl" if killed else "", seconds=seconds, note=note
     )
 
@@ -342,14 +353,14 @@ def environment(folder: Path | None) -> Mapping[str, str]:
     }
 
 
-def survivor(fault: Fault, found: Found) -> Finding:
+def survivor(fault: Fault, result: FaultSearchResult) -> Finding:
     """A fault that nothing found: the spec is too abstract or the suite too weak."""
-    if found.judged:
+    if result.judged:
         fate = "survived"
-        driven = f"{counted(found.traces, 'trace')} and {counted(found.steps, 'step')}"
-        message = f"No oracle found this fault in {driven}. {found.note}".rstrip()
+        driven = f"{counted(result.traces, 'trace')} and {counted(result.steps, 'step')}"
+        message = f"No oracle found this fault in {driven}. {result.note}".rstrip()
     else:
-        fate, message = "was not judged", f"Whether it is found is open: {found.note}."
+        fate, message = "was not judged", f"Whether it is found is open: {result.note}."
     return Finding(
         key=f"{STAGE}:{fault.id}",
         title=f"{fault.id} ({fault.jira}) {fate}: {fault.title}",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from conformance.bugs.bench import Effort, run_fault, survivor
+from conformance.bugs.bench import BugEffort, run_fault, survivor
 from conformance.bugs.fault import built_in_catalogues, load_catalogue
-from conformance.bugs.worker import Found
+from conformance.bugs.worker import FaultSearchResult
 from conformance.stages.context import Context, Workbench, stage
 from conformance.verdict import Verdict
 
@@ -24,7 +24,7 @@ def run_canary(context: Context, benches: Sequence[Workbench]) -> None:
             continue
         fault = random.Random(context.seed).choice(catalogue.seen)
         with stage(context, "canary", f"{fault.id} {fault.jira}") as outcome:
-            effort = Effort(context.seed, traces=0, examples=100, shorten=False)
+            effort = BugEffort(context.seed, traces=0, examples=100, shorten=False)
             result = run_fault(catalogue, fault, effort)
             outcome.verdict = result.verdict
             outcome.figures = result.to_json()
@@ -33,8 +33,8 @@ def run_canary(context: Context, benches: Sequence[Workbench]) -> None:
                 context.emit(survivor(fault, result.found))
 
 
-def _consequence(found: Found) -> str:
+def _consequence(result: FaultSearchResult) -> str:
     """What it says of the gate that the fault was not found."""
-    if not found.judged:
+    if not result.judged:
         return "; whether this gate can fail is open"
-    return "" if found.killed else "; a gate that cannot fail is broken"
+    return "" if result.killed else "; a gate that cannot fail is broken"

@@ -39,26 +39,26 @@ _COUNTING = frozenset(
 """Methods of metrics and sensors; none of them has a result that anything is done with."""
 
 
-class _Below(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _BelowTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
     files: tuple[str, ...]
 
 
-class _Covered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    below: tuple[_Below, ...] = ()
+class _CoveredTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    below: tuple[_BelowTable, ...] = ()
 
 
 def read_below(path: Path = FILE) -> Mapping[str, str]:
     """By file of the implementation: why no specification is about it. UserError if damaged."""
     try:
-        read = toml.decode(path.read_bytes(), _Covered)
+        read = toml.decode(path.read_bytes(), _CoveredTable)
     except (OSError, msgspec.DecodeError) as error:
         raise UserError(f"{path} is no list of modules: {error}.") from error
-    return {file: one.reason for one in read.below for file in one.files}
+    return {file: table.reason for table in read.below for file in table.files}
 
 
 @dataclass(frozen=True)
-class Module:
+class CoveredModule:
     """A module's functions and its counting statements; offsets are of characters in its text."""
 
     text: str
@@ -74,12 +74,12 @@ class Module:
     @cached_property
     def functions(self) -> tuple[tuple[int, int], ...]:
         """Where the body of each function begins and ends, by its beginning."""
-        found = (
+        result = (
             (self._position.span(node.body[0])[0], self._position.span(node)[1])
             for node in ast.walk(self._tree)
             if isinstance(node, ast.FunctionDef)
         )
-        return tuple(sorted(found))
+        return tuple(sorted(result))
 
     @cached_property
     def counting(self) -> frozenset[int]:
@@ -93,7 +93,10 @@ class Module:
     def function(self, statement: int) -> tuple[int, int] | None:
         """The innermost function that the statement is in; None: it runs when it is imported."""
         first = bisect_right(self.functions, (statement, len(self.text)))
-        return next((one for one in reversed(self.functions[:first]) if statement < one[1]), None)
+        return next(
+            (function for function in reversed(self.functions[:first]) if statement < function[1]),
+            None,
+        )
 
 
 def _only_counts(node: ast.stmt) -> bool:
@@ -106,24 +109,24 @@ def _only_counts(node: ast.stmt) -> bool:
 
 
 @dataclass(frozen=True)
-class Covered:
+class CoveredStatements:
     """`reached`: by file, the offsets of the statements that a suite runs."""
 
-    modules: Mapping[str, Module]
+    modules: Mapping[str, CoveredModule]
     reached: Mapping[str, Collection[int]]
     below: Mapping[str, str]
 
     @classmethod
-    def of(cls, root: Path, reached: Mapping[str, Collection[int]]) -> Covered:
+    def of(cls, root: Path, reached: Mapping[str, Collection[int]]) -> CoveredStatements:
         """Of the files below `root` of which it is known what is reached."""
         texts = {file: (root / file).read_text(encoding="utf-8") for file in reached}
-        modules = {file: Module(text) for file, text in texts.items()}
+        modules = {file: CoveredModule(text) for file, text in texts.items()}
         return cls(modules, reached, read_below())
 
     @cached_property
     def _entered(self) -> Mapping[str, frozenset[tuple[int, int] | None]]:
         return {
-            file: frozenset(module.function(one) for one in self.reached[file])
+            file: frozenset(module.function(offset) for offset in self.reached[file])
             for file, module in self.modules.items()
         }
 

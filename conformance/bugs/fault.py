@@ -21,7 +21,7 @@ from conformance.resources import implementation_dir
 Tag = Literal["seq", "conc", "crash", "time", "multi"]
 
 
-class Unseen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BlindSpot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why the spec cannot see a fault, and the ordinary tests that kill it."""
 
     reason: str
@@ -47,10 +47,10 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     package: str = "impl"
     models: tuple[str, ...] = ()
     """The models whose suites reach it; empty: all models of the bench."""
-    unseen: Unseen | None = None
+    unseen: BlindSpot | None = None
 
 
-class NotApplicable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class InapplicableBug(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A bug that cannot be put in: the implementation has nothing in which it could be."""
 
     id: str
@@ -59,7 +59,7 @@ class NotApplicable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
 
 
-class DoesNotApply(UserError):
+class PatchMismatch(UserError):
     """A fault's patch does not fit the implementation as it is now: the fault cannot be run."""
 
 
@@ -68,7 +68,7 @@ class _Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fault: tuple[Fault, ...]
     models: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
-    not_applicable: tuple[NotApplicable, ...] = ()
+    not_applicable: tuple[InapplicableBug, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Catalogue:
     faults: tuple[Fault, ...]
     short: tuple[str, ...] = ()
     """The faults of a short bench; empty: all that the spec sees."""
-    not_applicable: tuple[NotApplicable, ...] = ()
+    not_applicable: tuple[InapplicableBug, ...] = ()
 
     @property
     def seen(self) -> tuple[Fault, ...]:
@@ -108,19 +108,19 @@ def load_catalogue(path: Path) -> Catalogue:
 
 def _check_ids(path: Path, read: _Catalogue) -> None:
     ids = [fault.id for fault in read.fault] + [bug.id for bug in read.not_applicable]
-    for one in ids:
-        if ids.count(one) > 1:
-            raise UserError(f"{path}: the fault {one} stands twice. Give each its own id.")
+    for id_ in ids:
+        if ids.count(id_) > 1:
+            raise UserError(f"{path}: the fault {id_} stands twice. Give each its own id.")
     seen = {fault.id for fault in read.fault if fault.unseen is None}
-    for one in sorted({*read.short} - seen):
+    for id_ in sorted({*read.short} - seen):
         raise UserError(
-            f"{path}: `short` names {one}, which is no fault that the spec sees. Take it out."
+            f"{path}: `short` names {id_}, which is no fault that the spec sees. Take it out."
         )
 
 
 def _located(models: Sequence[str], beside: Path) -> tuple[str, ...]:
     """Names stay; a manifest's path is relative to the catalogue, wherever a worker runs."""
-    return tuple(str(beside / one) if one.endswith(".toml") else one for one in models)
+    return tuple(str(beside / id_) if id_.endswith(".toml") else id_ for id_ in models)
 
 
 def built_in_catalogues() -> list[Path]:
@@ -133,7 +133,7 @@ def built_in_catalogues() -> list[Path]:
 def relocated(fault: Fault) -> Iterator[Path]:
     """A folder with the faulty copy of the package, to be put first on PYTHONPATH.
 
-    DoesNotApply if the text that a patch replaces is not there exactly once, UserError if the patch
+    PatchMismatch if the text that a patch replaces is not there exactly once, UserError if the patch
     changes nothing: a fault that puts in no fault proves nothing.
     """
     with copied(fault.package) as folder:
@@ -145,8 +145,8 @@ def relocated(fault: Fault) -> Iterator[Path]:
 @contextmanager
 def copied(package: str = "impl") -> Iterator[Path]:
     """A folder with a clean copy of the package, as the faulty ones are made from."""
-    found = importlib.resources.files
-    source = implementation_dir() if package == "impl" else Path(str(found(package)))
+    result = importlib.resources.files
+    source = implementation_dir() if package == "impl" else Path(str(result(package)))
     with TemporaryDirectory(prefix="kconform-fault-") as name:
         folder = Path(name).resolve()
         shutil.copytree(source, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -163,14 +163,14 @@ def _apply(fault: Fault, root: Path, patch: Patch) -> None:
     target.write_text(text.replace(patch.old, patch.new), encoding="utf-8")
 
 
-def _does_not_apply(fault: Fault, patch: Patch, text: str | None) -> DoesNotApply:
+def _does_not_apply(fault: Fault, patch: Patch, text: str | None) -> PatchMismatch:
     """What became of the code that the patch replaces; `text` is the file's, None without one."""
     first = next(iter(patch.old.strip().splitlines()), "")
     if text is None:
         became = "but this file does not exist"
     else:
         became = f"and this text is there {text.count(patch.old)} times in place of once"
-    return DoesNotApply(
+    return PatchMismatch(
         f"The patch of the fault {fault.id} does not apply: it replaces the text that begins with "
         f"`{first}` in {fault.package}/{patch.file}, {became}. The code that it patches was "
         "changed. Adapt `old` and `new` of this patch in its catalogue (faults.toml) to the code "
@@ -208,29 +208,29 @@ def select(
     """
     _check_wanted(catalogues, ids)
     narrowed = []
-    for one in catalogues:
-        faults = one.faults
+    for id_ in catalogues:
+        faults = id_.faults
         if short:
-            faults = one.seen if ids else one.of_short_bench
+            faults = id_.seen if ids else id_.of_short_bench
         faults = tuple(fault for fault in faults if not ids or fault.id in ids)
         if faults:
             complete = not ids and not short
-            rest = one.not_applicable if complete else ()
-            narrowed.append(Catalogue(one.system, one.models, faults, one.short, rest))
+            rest = id_.not_applicable if complete else ()
+            narrowed.append(Catalogue(id_.system, id_.models, faults, id_.short, rest))
     return narrowed
 
 
 def _check_wanted(catalogues: Sequence[Catalogue], ids: Sequence[str]) -> None:
-    known = [fault.id for one in catalogues for fault in one.faults]
-    absent = {bug.id: bug for one in catalogues for bug in one.not_applicable}
-    for one in ids:
-        if one in absent:
-            bug = absent[one]
+    known = [fault.id for id_ in catalogues for fault in id_.faults]
+    absent = {bug.id: bug for id_ in catalogues for bug in id_.not_applicable}
+    for id_ in ids:
+        if id_ in absent:
+            bug = absent[id_]
             raise UserError(
-                f"{one} ({bug.jira}) cannot be put into this implementation, as {bug.reason}."
+                f"{id_} ({bug.jira}) cannot be put into this implementation, as {bug.reason}."
             )
-        if one not in known:
+        if id_ not in known:
             raise UserError(
-                f"There is no fault {one}. Known: {', '.join(known)}. `kconform bugs --list` "
+                f"There is no fault {id_}. Known: {', '.join(known)}. `kconform bugs --list` "
                 "shows what each is."
             )

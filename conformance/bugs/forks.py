@@ -36,7 +36,7 @@ child may have a sixtieth of the processor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ForkTask:
     """Something to do with a copy: `change` is given the copied package, before the fork."""
 
     key: str
@@ -47,7 +47,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TaskOutcome:
     """What came of a task: bytes, or `raised`, or neither: it never ended."""
 
     key: str
@@ -60,7 +60,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Child:
-    task: Task
+    task: ForkTask
     pid: int
     folder: Path
     until: float
@@ -77,7 +77,7 @@ class Forks:
         self._selector = selectors.DefaultSelector()
         self._children: dict[int, _Child] = {}
 
-    def run(self, tasks: Iterator[Task]) -> Iterator[Answer]:
+    def run(self, tasks: Iterator[ForkTask]) -> Iterator[TaskOutcome]:
         """The answers in the order in which they come."""
         try:
             for task in tasks:
@@ -90,7 +90,7 @@ class Forks:
             for reading in list(self._children):
                 self._end(reading)
 
-    def _start(self, task: Task) -> None:
+    def _start(self, task: ForkTask) -> None:
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         _link(self._clean, folder / self._package)
         task.change(folder / self._package)
@@ -107,7 +107,7 @@ class Forks:
         self._children[reading] = _Child(task, pid, folder, until, now)
         self._selector.register(reading, selectors.EVENT_READ)
 
-    def _wait(self) -> Iterator[Answer]:
+    def _wait(self) -> Iterator[TaskOutcome]:
         """Read what is there; answers of the children that have ended."""
         for key, _ in self._selector.select(timeout=1.0):
             child = self._children[key.fd]
@@ -122,14 +122,14 @@ class Forks:
                 child.parts.clear()
                 yield self._answer(reading)
 
-    def _answer(self, reading: int) -> Answer:
+    def _answer(self, reading: int) -> TaskOutcome:
         child = self._children[reading]
         self._end(reading)
         content, seconds = b"".join(child.parts), time.monotonic() - child.started
         if content.startswith(_RAISED):
             raised = content.removeprefix(_RAISED).decode(errors="replace")
-            return Answer(child.task.key, raised=raised, seconds=seconds)
-        return Answer(child.task.key, content, ended=bool(content), seconds=seconds)
+            return TaskOutcome(child.task.key, raised=raised, seconds=seconds)
+        return TaskOutcome(child.task.key, content, ended=bool(content), seconds=seconds)
 
     def _end(self, reading: int) -> None:
         """Kill the child if it is still there, and remove what it had."""
@@ -167,7 +167,7 @@ def _link(source: Path, target: Path) -> None:
     shutil.copytree(source, target, copy_function=os.link)
 
 
-def _work_and_leave(task: Task, folder: Path, package: str, writing: int) -> None:
+def _work_and_leave(task: ForkTask, folder: Path, package: str, writing: int) -> None:
     """In the child: never returns, and runs nothing of its parent's clean-up."""
     code = 1
     try:

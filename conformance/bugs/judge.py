@@ -2,7 +2,7 @@
 
 State graphs, suites and specs are made ready once. Which tests of a suite come by which statement
 is found once too, and kept by the digest of what was run. Reads a `JudgeJob` (JSON) from standard
-input, writes a message (JSON) a line: `Prepared`s, one `Drawn`, then a `Judgement` per mutant.
+input, writes a message (JSON) a line: `PreparedSuite`s, one `MutantSample`, then a `MutantJudgement` per mutant.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from conformance.bugs.covered import Covered
-from conformance.bugs.forks import Answer, Task, forks, rewrite
+from conformance.bugs.covered import CoveredStatements
+from conformance.bugs.forks import ForkTask, TaskOutcome, forks, rewrite
 from conformance.bugs.mutants import LOCK, Draw, Mutant, draw, named
 from conformance.bugs.reach import (
-    Noting,
-    Reach,
     Statement,
+    StatementReach,
+    TestReach,
     note_reached,
     statements_of,
 )
@@ -92,7 +92,7 @@ class JudgeJob(msgspec.Struct, frozen=True):
     package: str = "impl"
 
 
-class Prepared(msgspec.Struct, frozen=True, tag=True):
+class PreparedSuite(msgspec.Struct, frozen=True, tag=True):
     """A model's suite is ready, and what it reaches known."""
 
     model: str
@@ -100,7 +100,7 @@ class Prepared(msgspec.Struct, frozen=True, tag=True):
     total: int
 
 
-class Drawn(msgspec.Struct, frozen=True, tag=True):
+class MutantSample(msgspec.Struct, frozen=True, tag=True):
     """What is judged. `aside`: how many were not drawn from, by reason."""
 
     mutants: tuple[Mutant, ...]
@@ -108,7 +108,7 @@ class Drawn(msgspec.Struct, frozen=True, tag=True):
     aside: Mapping[str, int]
 
 
-class Judgement(msgspec.Struct, frozen=True, tag=True):
+class MutantJudgement(msgspec.Struct, frozen=True, tag=True):
     """What the oracles made of one mutant."""
 
     mutant: str
@@ -124,11 +124,11 @@ class Judgement(msgspec.Struct, frozen=True, tag=True):
     """What there was no time for."""
 
 
-Message: TypeAlias = Prepared | Drawn | Judgement
+Message: TypeAlias = PreparedSuite | MutantSample | MutantJudgement
 
 
 @dataclass(frozen=True)
-class _Bench:
+class _MutantBench:
     """A model made ready. `statements`: those of its system's files, numbered as in `reach`."""
 
     name: str
@@ -136,7 +136,7 @@ class _Bench:
     suite: Suite
     oracle: GraphOracle
     statements: Mapping[Statement, int]
-    reach: Reach = field(default_factory=Reach.of_nothing)
+    reach: StatementReach = field(default_factory=StatementReach.of_nothing)
 
     @cached_property
     def order(self) -> list[int]:
@@ -156,21 +156,21 @@ class _Bench:
         No test at all if of the noted ones none does.
         """
         number = self.statements.get(statement)
-        found = [] if number is None else self.reach.tests(number)
+        result = [] if number is None else self.reach.tests(number)
         noted = self.noted
-        return [*(noted[row] for row in found), *self.order[len(noted) :]] if found else []
+        return [*(noted[row] for row in result), *self.order[len(noted) :]] if result else []
 
 
 def judge(job: JudgeJob) -> Iterator[Message]:
     """One judgement after the other, in the order in which they are made."""
     ready = _ready(job)
-    benches: list[_Bench] = []
+    benches: list[_MutantBench] = []
     for bench in _with_reach(ready, job):
         benches.append(bench)
-        yield Prepared(bench.name, len(benches), len(ready))
-    benches.sort(key=lambda one: one.suite.steps)
+        yield PreparedSuite(bench.name, len(benches), len(ready))
+    benches.sort(key=lambda bench: bench.suite.steps)
     drawn = _drawn(job, benches)
-    yield Drawn(drawn.mutants, drawn.population, drawn.aside)
+    yield MutantSample(drawn.mutants, drawn.population, drawn.aside)
     left = [mutant for mutant in drawn.mutants if mutant.id not in job.judged]
     # What is here now is shared with all children as long as nobody counts references to it.
     gc.collect()
@@ -178,16 +178,16 @@ def judge(job: JudgeJob) -> Iterator[Message]:
     yield from _judgements(left, benches, job)
 
 
-def _drawn(job: JudgeJob, benches: Sequence[_Bench]) -> Draw:
+def _drawn(job: JudgeJob, benches: Sequence[_MutantBench]) -> Draw:
     root = Path(job.root)
     if job.named:
         return Draw(named(root, job.named), len(job.named), {})
-    covered = Covered.of(root, _reached(benches))
+    covered = CoveredStatements.of(root, _reached(benches))
     wanted = [file for file in covered.modules if not job.only or file in job.only]
     return draw(root, wanted, job.number, job.seed, covered.set_aside)
 
 
-def _ready(job: JudgeJob) -> list[_Bench]:
+def _ready(job: JudgeJob) -> list[_MutantBench]:
     """Parsed together: that costs one JVM, not one for each model."""
     context = Context(seed=job.seed)
     models = [one_model(name) for name in job.models]
@@ -195,59 +195,59 @@ def _ready(job: JudgeJob) -> list[_Bench]:
     return [_bench(context, model, job) for model in models]
 
 
-def _bench(context: Context, model: Model, job: JudgeJob) -> _Bench:
+def _bench(context: Context, model: Model, job: JudgeJob) -> _MutantBench:
     bench = workbench(context, model)
     suite = transition_cover(bench.graph)
     numbers = _numbers(job.root, job.files[model.name])
-    return _Bench(model.name, bench, suite, GraphOracle(bench.graph), numbers)
+    return _MutantBench(model.name, bench, suite, GraphOracle(bench.graph), numbers)
 
 
 @cache  # the models of a system have the same
 def _numbers(root: str, files: tuple[str, ...]) -> Mapping[Statement, int]:
-    return {one: number for number, one in enumerate(statements_of(Path(root), files))}
+    return {statement: number for number, statement in enumerate(statements_of(Path(root), files))}
 
 
 # ---- what reaches which statement ----------------------------------------------------------
 
 
-def _with_reach(benches: Sequence[_Bench], job: JudgeJob) -> Iterator[_Bench]:
+def _with_reach(benches: Sequence[_MutantBench], job: JudgeJob) -> Iterator[_MutantBench]:
     """Each with what its suite reaches: as noted before, or noted now."""
     cache = Cache(cache_dir())
-    keys = {one.name: _reach_key(one, job) for one in benches}
-    unknown: list[_Bench] = []
-    for one in benches:
-        content = cache.load("reach", keys[one.name])
+    keys = {bench.name: _reach_key(bench, job) for bench in benches}
+    unknown: list[_MutantBench] = []
+    for bench in benches:
+        content = cache.load("reach", keys[bench.name])
         if content is None:
-            unknown.append(one)
+            unknown.append(bench)
         else:
-            yield _reaching(one, content)
-    by_name = {one.name: one for one in unknown}
+            yield _reaching(bench, content)
+    by_name = {bench.name: bench for bench in unknown}
     with forks(job.package, job.jobs) as children:
-        for answer in children.run(_noting_task(one, job) for one in unknown):
+        for answer in children.run(_noting_task(bench, job) for bench in unknown):
             if not answer.content:
-                told = answer.raised or "it did not end"
-                raise RuntimeError(f"{answer.key} cannot be driven along a clean copy: {told}")
+                reason = answer.raised or "it did not end"
+                raise RuntimeError(f"{answer.key} cannot be driven along a clean copy: {reason}")
             cache.store("reach", keys[answer.key], answer.content)
             yield _reaching(by_name[answer.key], answer.content)
 
 
-def _reach_key(one: _Bench, job: JudgeJob) -> str:
-    files = [Path(job.root) / file for file in job.files[one.name]]
-    adapter = [Path(file) for file in job.adapters[one.name]]
-    told = ["reach", one.name, one.suite.graph_digest, str(_NOTED_STEPS)]
-    return cache_key(told, [*files, *adapter])
+def _reach_key(bench: _MutantBench, job: JudgeJob) -> str:
+    files = [Path(job.root) / file for file in job.files[bench.name]]
+    adapter = [Path(file) for file in job.adapters[bench.name]]
+    parts = ["reach", bench.name, bench.suite.graph_digest, str(_NOTED_STEPS)]
+    return cache_key(parts, [*files, *adapter])
 
 
-def _reaching(one: _Bench, content: bytes) -> _Bench:
-    reach = Reach.from_bytes(content, len(one.statements))
-    return _Bench(one.name, one.bench, one.suite, one.oracle, one.statements, reach)
+def _reaching(bench: _MutantBench, content: bytes) -> _MutantBench:
+    reach = StatementReach.from_bytes(content, len(bench.statements))
+    return _MutantBench(bench.name, bench.bench, bench.suite, bench.oracle, bench.statements, reach)
 
 
-def _noting_task(one: _Bench, job: JudgeJob) -> Task:
+def _noting_task(bench: _MutantBench, job: JudgeJob) -> ForkTask:
     def drive() -> bytes:
-        driven = _Driven(one)
-        noting = Noting(job.package, len(one.statements))
-        for number in one.noted:
+        driven = _SuiteDriver(bench)
+        noting = TestReach(job.package, len(bench.statements))
+        for number in bench.noted:
             noting.begin()
             title = driven.test(number)
             if title:
@@ -256,37 +256,37 @@ def _noting_task(one: _Bench, job: JudgeJob) -> Task:
         return noting.reach().to_bytes()
 
     def change(package: Path) -> None:
-        for file in job.files[one.name]:
+        for file in job.files[bench.name]:
             rewrite(package / file, (package / file).read_text(encoding="utf-8"))
-        note_reached(package, tuple(one.statements))
+        note_reached(package, tuple(bench.statements))
 
-    return Task(one.name, drive, change, _NOTING_SECONDS)
+    return ForkTask(bench.name, drive, change, _NOTING_SECONDS)
 
 
-def _reached(benches: Sequence[_Bench]) -> Mapping[str, frozenset[int]]:
+def _reached(benches: Sequence[_MutantBench]) -> Mapping[str, frozenset[int]]:
     """By file that a system imports: the offsets of the statements that a suite reaches."""
-    found: dict[str, set[int]] = {}
+    result: dict[str, set[int]] = {}
     for bench in benches:
         numbers = bench.reach.statements
         for statement, number in bench.statements.items():
-            found.setdefault(statement.file, set()).update(
+            result.setdefault(statement.file, set()).update(
                 [statement.start] if number in numbers else []
             )
-    return {file: frozenset(offsets) for file, offsets in found.items()}
+    return {file: frozenset(offsets) for file, offsets in result.items()}
 
 
 # ---- one mutant ----------------------------------------------------------------------------
 
 
 def _judgements(
-    mutants: Sequence[Mutant], benches: Sequence[_Bench], job: JudgeJob
-) -> Iterator[Judgement]:
+    mutants: Sequence[Mutant], benches: Sequence[_MutantBench], job: JudgeJob
+) -> Iterator[MutantJudgement]:
     reaching: dict[str, int] = {}
 
-    def tasks() -> Iterator[Task]:
+    def tasks() -> Iterator[ForkTask]:
         for mutant in mutants:
             statement = Statement(mutant.file, mutant.statement)
-            fitting = {one.name: tests for one in benches if (tests := one.tests(statement))}
+            fitting = {bench.name: tests for bench in benches if (tests := bench.tests(statement))}
             reaching[mutant.id] = len(fitting)
             if fitting:
                 yield _judging_task(mutant, fitting, benches, job)
@@ -294,13 +294,18 @@ def _judgements(
     with forks(job.package, job.jobs) as children:
         for answer in children.run(tasks()):
             yield _judgement(answer, reaching[answer.key])
-    yield from (Judgement(mutant.id, killed=False) for mutant in mutants if not reaching[mutant.id])
+    yield from (
+        MutantJudgement(mutant.id, killed=False) for mutant in mutants if not reaching[mutant.id]
+    )
 
 
 def _judging_task(
-    mutant: Mutant, tests: Mapping[str, Sequence[int]], benches: Sequence[_Bench], job: JudgeJob
-) -> Task:
-    fitting = [one for one in benches if one.name in tests]
+    mutant: Mutant,
+    tests: Mapping[str, Sequence[int]],
+    benches: Sequence[_MutantBench],
+    job: JudgeJob,
+) -> ForkTask:
+    fitting = [bench for bench in benches if bench.name in tests]
 
     def drive() -> bytes:
         return msgspec.json.encode(_Trial(mutant, fitting, tests, job).run())
@@ -309,25 +314,27 @@ def _judging_task(
         path = package / mutant.file
         rewrite(path, mutant.apply(path.read_text(encoding="utf-8")))
 
-    return Task(mutant.id, drive, change, _GRACE * job.seconds + 60)
+    return ForkTask(mutant.id, drive, change, _GRACE * job.seconds + 60)
 
 
-def _judgement(answer: Answer, reached: int) -> Judgement:
+def _judgement(answer: TaskOutcome, reached: int) -> MutantJudgement:
     if answer.content:
-        found = msgspec.json.decode(answer.content, type=Judgement)
+        judgement = msgspec.json.decode(answer.content, type=MutantJudgement)
     elif answer.ended:
-        found = Judgement(answer.key, killed=True, oracle="exception", title=answer.raised)
+        judgement = MutantJudgement(
+            answer.key, killed=True, oracle="exception", title=answer.raised
+        )
     else:
-        found = Judgement(answer.key, killed=True, oracle="time limit")
-    return msgspec.structs.replace(found, seconds=round(answer.seconds, 3), reached=reached)
+        judgement = MutantJudgement(answer.key, killed=True, oracle="time limit")
+    return msgspec.structs.replace(judgement, seconds=round(answer.seconds, 3), reached=reached)
 
 
-class _Driven:
+class _SuiteDriver:
     """A model's system in this process, driven along tests of its suite."""
 
-    def __init__(self, one: _Bench) -> None:
-        self._one = one
-        self._driver = Driver(one.bench.make_system(), one.oracle)
+    def __init__(self, bench: _MutantBench) -> None:
+        self._one = bench
+        self._driver = Driver(bench.bench.make_system(), bench.oracle)
         self.steps = 0
 
     def test(self, number: int) -> str:
@@ -336,11 +343,11 @@ class _Driven:
         actions = (graph.actions[code] for code in graph.action[test.edges].tolist())
         outcome = run_path(self._driver, self._one.oracle.state(test.initial), actions)
         self.steps += outcome.steps
-        found = outcome.divergence
-        return "" if found is None else f"{found.action}: {found.kind}"[:300]
+        divergence = outcome.divergence
+        return "" if divergence is None else f"{divergence.action}: {divergence.kind}"[:300]
 
 
-class _Killed(Exception):
+class _MutantKilled(Exception):
     """An oracle has found the mutant."""
 
     def __init__(self, oracle: str, model: str, title: str) -> None:
@@ -354,26 +361,26 @@ class _Trial:
     def __init__(
         self,
         mutant: Mutant,
-        fitting: Sequence[_Bench],
+        fitting: Sequence[_MutantBench],
         tests: Mapping[str, Sequence[int]],
         job: JudgeJob,
     ) -> None:
         self._mutant, self._fitting, self._tests, self._job = mutant, fitting, tests, job
-        self._driven: dict[str, _Driven] = {}
+        self._driven: dict[str, _SuiteDriver] = {}
         self._undone: dict[str, None] = {}
         self._steps = 0
 
-    def run(self) -> Judgement:
+    def run(self) -> MutantJudgement:
         """Until an oracle finds it, or all have looked, or there is no time left."""
         try:
             for oracle, drive in self._oracles():
-                for one in self._fitting:
+                for bench in self._fitting:
                     if time.process_time() > self._job.seconds:
-                        self._undone[f"{oracle} of {one.name}"] = None
+                        self._undone[f"{oracle} of {bench.name}"] = None
                     else:
-                        drive(one)
-        except _Killed as killed:
-            return Judgement(
+                        drive(bench)
+        except _MutantKilled as killed:
+            return MutantJudgement(
                 self._mutant.id,
                 killed=True,
                 oracle=killed.oracle,
@@ -382,13 +389,13 @@ class _Trial:
                 title=killed.title,
             )
         undone = "; ".join(self._undone)
-        return Judgement(self._mutant.id, killed=False, steps=self._total, undone=undone)
+        return MutantJudgement(self._mutant.id, killed=False, steps=self._total, undone=undone)
 
     @property
     def _total(self) -> int:
         return self._steps + sum(driven.steps for driven in self._driven.values())
 
-    def _oracles(self) -> Iterator[tuple[str, Callable[[_Bench], None]]]:
+    def _oracles(self) -> Iterator[tuple[str, Callable[[_MutantBench], None]]]:
         """Threads have to meet for a lock's absence to show: such a mutant meets them first.
 
         Turns take a fraction of the time that interruptions take, so they come before them.
@@ -399,45 +406,49 @@ class _Trial:
             return iter([threads, turns, *rounds])
         return iter([*rounds[:2], turns, threads, *rounds[2:]])
 
-    def _round(self, first: int | None, last: int | None) -> Callable[[_Bench], None]:
-        def drive(one: _Bench) -> None:
-            for number in self._tests[one.name][first:last]:
-                self._test(one, number)
+    def _round(self, first: int | None, last: int | None) -> Callable[[_MutantBench], None]:
+        def drive(bench: _MutantBench) -> None:
+            for number in self._tests[bench.name][first:last]:
+                self._test(bench, number)
                 if time.process_time() > self._job.seconds:
-                    self._undone[f"the rest of the {SUITE} of {one.name}"] = None
+                    self._undone[f"the rest of the {SUITE} of {bench.name}"] = None
                     return
 
         return drive
 
-    def _test(self, one: _Bench, number: int) -> None:
-        if one.name not in self._driven:
+    def _test(self, bench: _MutantBench, number: int) -> None:
+        if bench.name not in self._driven:
             try:
-                self._driven[one.name] = _Driven(one)
+                self._driven[bench.name] = _SuiteDriver(bench)
             except Exception as error:
-                raise _Killed(SUITE, one.name, f"does not start: {error!r}"[:300]) from error
-        title = self._driven[one.name].test(number)
+                raise _MutantKilled(
+                    SUITE, bench.name, f"does not start: {error!r}"[:300]
+                ) from error
+        title = self._driven[bench.name].test(number)
         if title:
-            raise _Killed(SUITE, one.name, title)
+            raise _MutantKilled(SUITE, bench.name, title)
 
-    def _interrupt(self, one: _Bench) -> None:
-        if not interruptible(one.bench):
+    def _interrupt(self, bench: _MutantBench) -> None:
+        if not interruptible(bench.bench):
             return
         result = interrupt_steps(
-            one.bench.graph, one.bench.make_system, samples=_MEETINGS, seed=self._job.seed
+            bench.bench.graph, bench.bench.make_system, samples=_MEETINGS, seed=self._job.seed
         )
         self._steps += result.steps
         for divergence in result.divergences:
-            raise _Killed(INTERRUPTED, one.name, str(divergence.action)[:300])
+            raise _MutantKilled(INTERRUPTED, bench.name, str(divergence.action)[:300])
 
-    def _take_turns(self, one: _Bench) -> None:
-        if not can_take_turns(one.bench.make_system):
+    def _take_turns(self, bench: _MutantBench) -> None:
+        if not can_take_turns(bench.bench.make_system):
             return
         _, result = take_turns(
-            one.oracle, one.bench.make_system, walks=_WALKS, length=_LENGTH, seed=self._job.seed
+            bench.oracle, bench.bench.make_system, walks=_WALKS, length=_LENGTH, seed=self._job.seed
         )
         self._steps += result.steps
         if result.divergence is not None:
-            raise _Killed(TURNS, one.name, f"{result.divergence.action}: {result.divergence.kind}")
+            raise _MutantKilled(
+                TURNS, bench.name, f"{result.divergence.action}: {result.divergence.kind}"
+            )
 
 
 def _interrupted(_signal: int, _frame: FrameType | None) -> None:

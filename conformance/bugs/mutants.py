@@ -117,8 +117,8 @@ class Positions:
 
 def mutants_of(file: str, text: str) -> list[Mutant]:
     """All mutants of a file's text, in the order of their places."""
-    found = {one.id: one for one in _Finder(file, Positions(text)).of(ast.parse(text))}
-    return sorted(found.values(), key=lambda one: (one.start, one.kind, one.new))
+    mutants = {mutant.id: mutant for mutant in _Finder(file, Positions(text)).of(ast.parse(text))}
+    return sorted(mutants.values(), key=lambda mutant: (mutant.start, mutant.kind, mutant.new))
 
 
 def named(root: Path, ids: Iterable[str]) -> tuple[Mutant, ...]:
@@ -127,20 +127,20 @@ def named(root: Path, ids: Iterable[str]) -> tuple[Mutant, ...]:
     UserError if a file or its text has no such mutant.
     """
     known: dict[str, dict[str, Mutant]] = {}
-    found = []
+    mutants = []
     for id_ in ids:
         file = id_.partition(":")[0]
         if file not in known:
             path = root / file
             text = path.read_text(encoding="utf-8") if path.is_file() else ""
-            known[file] = {one.id: one for one in mutants_of(file, text)}
+            known[file] = {mutant.id: mutant for mutant in mutants_of(file, text)}
         if id_ not in known[file]:
             raise UserError(
                 f"There is no mutant {id_!r} of this implementation's text. Ids are in the JSON "
                 "report of `kconform bugs --mutants`; they change with the text."
             )
-        found.append(known[file][id_])
-    return tuple(found)
+        mutants.append(known[file][id_])
+    return tuple(mutants)
 
 
 def differs(mutant: Mutant, text: str) -> bool:
@@ -196,11 +196,11 @@ class _Finder:
         locks; where a caller holds the lock, it is none.
         """
         text, end = self._text.text, self._text.span(section)[1]
-        taken = text[slice(*self._text.span(lock))]
+        selection = text[slice(*self._text.span(lock))]
         before = text.index(":", self._text.span(lock)[1]) + 1
         parts = ["if True:"]
         for place, column in self._places(section.body):
-            pause = f"with {taken}:\n{' ' * (column + 4)}pass\n{' ' * column}"
+            pause = f"with {selection}:\n{' ' * (column + 4)}pass\n{' ' * column}"
             parts += [text[before:place], pause]
             before = place
         return "".join([*parts, text[before:end]])
@@ -289,7 +289,9 @@ def _never_runs(node: ast.stmt) -> bool:
         case ast.ClassDef(bases=bases):
             return any(isinstance(base, ast.Name) and base.id == "Protocol" for base in bases)
         case ast.FunctionDef(decorator_list=decorators, name=name):
-            abstract = any(ast.unparse(one).endswith("abstractmethod") for one in decorators)
+            abstract = any(
+                ast.unparse(decorator).endswith("abstractmethod") for decorator in decorators
+            )
             return abstract or name in ("__repr__", "__str__")
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=value))):
             return ast.unparse(value).rpartition(".")[2] in ("_log", "log", "logging", "_logger")
@@ -319,7 +321,9 @@ def _own_expressions(node: ast.stmt) -> Iterator[ast.expr]:
     """
     match node:
         case ast.FunctionDef(args=arguments):
-            yield from (one for one in (*arguments.defaults, *arguments.kw_defaults) if one)
+            yield from (
+                default for default in (*arguments.defaults, *arguments.kw_defaults) if default
+            )
         case ast.ClassDef():
             return
         case ast.AnnAssign(value=value):
@@ -331,7 +335,7 @@ def _own_expressions(node: ast.stmt) -> Iterator[ast.expr]:
             yield subject
             yield from (case.guard for case in cases if case.guard is not None)
         case _:
-            yield from (one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr))
+            yield from (node for node in ast.iter_child_nodes(node) if isinstance(node, ast.expr))
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,12 +364,12 @@ def draw(
     aside: Counter[str] = Counter()
     for file, text in texts.items():
         chance = random.Random(f"{seed}:{file}")
-        found = [(mutant, set_aside(mutant)) for mutant in mutants_of(file, text)]
-        aside.update(reason for _, reason in found if reason)
-        own = [mutant for mutant, reason in found if not reason]
+        result = [(mutant, set_aside(mutant)) for mutant in mutants_of(file, text)]
+        aside.update(reason for _, reason in result if reason)
+        own = [mutant for mutant, reason in result if not reason]
         chance.shuffle(own)
         begin = chance.random()
         every += [((place + begin) / len(own), mutant) for place, mutant in enumerate(own)]
-    every.sort(key=lambda one: (one[0], one[1].id))
+    every.sort(key=lambda pair: (pair[0], pair[1].id))
     fitting = (mutant for _, mutant in every if differs(mutant, texts[mutant.file]))
     return Draw(tuple(islice(fitting, number)), len(every), aside)

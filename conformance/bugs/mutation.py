@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.bugs.bench import running
-from conformance.bugs.judge import Drawn, JudgeJob, Judgement, Message, Prepared
+from conformance.bugs.judge import JudgeJob, Message, MutantJudgement, MutantSample, PreparedSuite
 from conformance.bugs.mutants import UNSEEN, Mutant, named
 from conformance.bugs.ordinary import OrdinaryTests
 from conformance.bugs.scope import adapter_files, driving, files_of
@@ -120,7 +120,7 @@ def run_mutants(plan: MutationPlan, emit: Emit) -> MutationRun:
             "are relative to impl/, such as `controller/*`."
         )
     emit(StageStarted(STAGE, ", ".join(plan.systems), len(plan.named) or plan.number))
-    kept = _Kept(plan.output / "mutants" / f"{_digest(plan, package, every, models)}.jsonl")
+    kept = _ResultFile(plan.output / "mutants" / f"{_digest(plan, package, every, models)}.jsonl")
     desk = _Desk(plan, kept, package, emit)
     if wanted:
         models = _running(models, wanted, files)
@@ -137,15 +137,15 @@ def run_mutants(plan: MutationPlan, emit: Emit) -> MutationRun:
         tuple(sorted(desk.known)),
         plan.named,
     )
-    drawn = Drawn((), 0, {})
+    drawn = MutantSample((), 0, {})
     for message in _messages(job):
         match message:
-            case Prepared(model, done, total):
+            case PreparedSuite(model, done, total):
                 emit(Progress(STAGE, done, total, f"what {model} reaches"))
-            case Drawn():
+            case MutantSample():
                 drawn = message
                 desk.draw(message.mutants)
-            case Judgement():
+            case MutantJudgement():
                 desk.judged(message)
         if plan.budget and time.monotonic() - started > plan.budget:
             break
@@ -161,25 +161,25 @@ def _running(
     models: Sequence[Model], wanted: Collection[str], files: Mapping[str, frozenset[str]]
 ) -> list[Model]:
     """Those of the models whose system runs one of these files."""
-    found = [model for model in models if files[model.system].intersection(wanted)]
-    if not found:
+    result = [model for model in models if files[model.system].intersection(wanted)]
+    if not result:
         raise UserError(
             f"No model drives {', '.join(sorted(wanted))}: leave --model and --system out, or "
             "cover this file by ordinary tests."
         )
-    return found
+    return result
 
 
 class _Desk:
     """Where judgements become results, which are kept."""
 
-    def __init__(self, plan: MutationPlan, kept: _Kept, package: Path, emit: Emit) -> None:
+    def __init__(self, plan: MutationPlan, kept: _ResultFile, package: Path, emit: Emit) -> None:
         self._plan, self._kept, self._package, self._emit = plan, kept, package, emit
         self._tests = OrdinaryTests(resource_root())
         self._reasons: Reasons = read_survivors()
         self._mutants: dict[str, Mutant] = {}
         # Who names a mutant wants it judged now, whatever an earlier run found.
-        self.known = {} if plan.named else {one.mutant.id: one for one in kept.read()}
+        self.known = {} if plan.named else {result.mutant.id: result for result in kept.read()}
 
     def draw(self, mutants: Iterable[Mutant]) -> None:
         """What is to be judged. Those that other tests have looked at, tests look at again."""
@@ -192,7 +192,7 @@ class _Desk:
     def _is_open_to_tests(self, result: MutantResult) -> bool:
         return result.fate in (SURVIVED, EXPLAINED, TESTS) and result.tests != self._tests.digest
 
-    def judged(self, judgement: Judgement) -> None:
+    def judged(self, judgement: MutantJudgement) -> None:
         """Tests look at what the specification did not kill."""
         result = _of(self._mutants[judgement.mutant], judgement)
         if result.fate == SURVIVED and self._plan.tests:
@@ -203,8 +203,8 @@ class _Desk:
         self._kept.add(result)
         self.known[result.mutant.id] = result
         done = sum(id_ in self.known for id_ in self._mutants)
-        told = f"{result.fate}: {result.mutant}"
-        self._emit(Progress(STAGE, done, len(self._mutants), told))
+        line = f"{result.fate}: {result.mutant}"
+        self._emit(Progress(STAGE, done, len(self._mutants), line))
 
     def _by_tests(self, result: MutantResult) -> MutantResult:
         started = time.monotonic()
@@ -236,7 +236,7 @@ class _Desk:
         return msgspec.structs.replace(result, fate=EXPLAINED, cause=reason)
 
 
-def _of(mutant: Mutant, judgement: Judgement) -> MutantResult:
+def _of(mutant: Mutant, judgement: MutantJudgement) -> MutantResult:
     cause = ""
     if judgement.killed:
         fate = LIMIT if judgement.oracle == "time limit" else SPECIFICATION
@@ -259,7 +259,7 @@ def _of(mutant: Mutant, judgement: Judgement) -> MutantResult:
     )
 
 
-class _Kept:
+class _ResultFile:
     """Results of this plan, one JSON object a line, the last of a mutant counts."""
 
     def __init__(self, path: Path) -> None:
@@ -289,15 +289,15 @@ def _digest(
 
     Not of the number: a longer run begins with what a shorter one has judged.
     """
-    told = hashlib.sha256(
+    digest = hashlib.sha256(
         repr((plan.seed, plan.systems, plan.models, plan.seconds, plan.only)).encode()
     )
     paths = [package / file for file in files]
     paths += sorted((resource_root() / "spec").glob("*.tla")) + [model.origin for model in models]
     paths += [Path(file) for system in plan.systems for file in adapter_files(system)]
     for path in paths:
-        told.update(path.read_bytes())
-    return f"{plan.seed}-{told.hexdigest()[:16]}"
+        digest.update(path.read_bytes())
+    return f"{plan.seed}-{digest.hexdigest()[:16]}"
 
 
 def _messages(job: JudgeJob) -> Iterator[Message]:
@@ -334,8 +334,8 @@ def _command(plan: MutationPlan, mutant: Mutant) -> str:
     options += [f"--model {model}" for model in plan.models]
     if plan.seconds != _SECONDS:
         options.append(f"--seconds {plan.seconds:g}")
-    one = f"kconform bugs --mutant {shlex.quote(mutant.id)} --seed {plan.seed}"
-    return " ".join([one, *options])
+    command = f"kconform bugs --mutant {shlex.quote(mutant.id)} --seed {plan.seed}"
+    return " ".join([command, *options])
 
 
 def _finished(plan: MutationPlan, run: MutationRun, seconds: float) -> StageFinished:
@@ -384,17 +384,17 @@ def _percent(part: int, whole: int) -> str:
 
 def by_module(results: Iterable[MutantResult]) -> Mapping[str, Counter[str]]:
     """Fates by file."""
-    found: dict[str, Counter[str]] = {}
+    match: dict[str, Counter[str]] = {}
     for result in results:
-        found.setdefault(result.mutant.file, Counter())[result.fate] += 1
-    return dict(sorted(found.items()))
+        match.setdefault(result.mutant.file, Counter())[result.fate] += 1
+    return dict(sorted(match.items()))
 
 
 def _by_kind(results: Iterable[MutantResult]) -> Mapping[str, Counter[str]]:
-    found: dict[str, Counter[str]] = {}
+    match: dict[str, Counter[str]] = {}
     for result in results:
-        found.setdefault(result.mutant.kind, Counter())[result.fate] += 1
-    return dict(sorted(found.items()))
+        match.setdefault(result.mutant.kind, Counter())[result.fate] += 1
+    return dict(sorted(match.items()))
 
 
 def by_cause(results: Iterable[MutantResult]) -> Counter[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.bugs.reach import Noting
+from conformance.bugs.reach import TestReach
 
 FILE, PACKAGE, STATEMENTS = "KCONFORM_NOTES", "KCONFORM_NOTED_PACKAGE", "KCONFORM_STATEMENTS"
 
@@ -25,20 +25,20 @@ class NotedTest(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Notes(msgspec.Struct, frozen=True):
+class TestNotes(msgspec.Struct, frozen=True):
     """The tests, in the order of the rows of `bits`."""
 
     tests: tuple[NotedTest, ...]
     bits: bytes
 
-    def by_file(self, files: Sequence[str]) -> dict[str, Notes]:
+    def by_file(self, files: Sequence[str]) -> dict[str, TestNotes]:
         """The tests of each of these files."""
         width = len(self.bits) // len(self.tests) if self.tests else 0
         rows: dict[str, list[int]] = {file: [] for file in files}
         for number, test in enumerate(self.tests):
             rows[test.id.partition("::")[0]].append(number)
         return {
-            file: Notes(
+            file: TestNotes(
                 tuple(self.tests[number] for number in numbers),
                 b"".join(self.bits[number * width : (number + 1) * width] for number in numbers),
             )
@@ -48,7 +48,7 @@ class Notes(msgspec.Struct, frozen=True):
 
 class _Plugin:
     def __init__(self) -> None:
-        self._noting: Noting | None = None
+        self._noting: TestReach | None = None
         self._tests: list[tuple[str, float]] = []
         self._failed: set[str] = set()
 
@@ -56,7 +56,7 @@ class _Plugin:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """One test, its fixtures included."""
         if self._noting is None:  # all is imported now
-            self._noting = Noting(os.environ[PACKAGE], int(os.environ[STATEMENTS]))
+            self._noting = TestReach(os.environ[PACKAGE], int(os.environ[STATEMENTS]))
         started = time.monotonic()
         self._noting.begin()
         result = yield
@@ -75,7 +75,7 @@ class _Plugin:
             return
         reach = self._noting.reach()
         kept = [number for number, (id_, _) in enumerate(self._tests) if id_ not in self._failed]
-        notes = Notes(
+        notes = TestNotes(
             tuple(NotedTest(*self._tests[number]) for number in kept), reach.bits[kept].tobytes()
         )
         Path(os.environ[FILE]).write_bytes(msgspec.msgpack.encode(notes))

@@ -16,8 +16,8 @@ import msgspec
 from conformance.bugs.bench import running
 from conformance.bugs.fault import copied
 from conformance.bugs.mutants import Mutant
-from conformance.bugs.noting import FILE, PACKAGE, STATEMENTS, Notes
-from conformance.bugs.reach import Reach, Statement, note_reached, statements_of
+from conformance.bugs.noting import FILE, PACKAGE, STATEMENTS, TestNotes
+from conformance.bugs.reach import Statement, StatementReach, note_reached, statements_of
 from conformance.modelcheck.cache import Cache, cache_dir, cache_key
 
 FOLDERS = ("tests/unit/impl", "tests/property/impl")
@@ -50,10 +50,10 @@ class OrdinaryTests:
     def _statements(self) -> Mapping[Statement, int]:
         package = self.root / self.package
         files = [str(path.relative_to(package)) for path in package.rglob("*.py")]
-        return {one: number for number, one in enumerate(statements_of(package, files))}
+        return {statement: number for number, statement in enumerate(statements_of(package, files))}
 
     @cached_property
-    def _notes(self) -> Notes:
+    def _notes(self) -> TestNotes:
         """Noted now, but of the files whose tests are known for this implementation."""
         cache = Cache(cache_dir())
         helpers = [path for path in self._files if not path.name.startswith("test_")]
@@ -63,38 +63,41 @@ class OrdinaryTests:
             for path in self._files
             if path.name.startswith("test_")
         }
-        found = {file: cache.load("reach", key) for file, key in files.items()}
-        unknown = [file for file, content in found.items() if content is None]
+        result = {file: cache.load("reach", key) for file, key in files.items()}
+        unknown = [file for file, content in result.items() if content is None]
         if unknown:
             for file, notes in self._note(unknown).by_file(unknown).items():
-                found[file] = msgspec.msgpack.encode(notes)
-                cache.store("reach", files[file], found[file] or b"")
-        every = [msgspec.msgpack.decode(one, type=Notes) for one in found.values() if one]
+                result[file] = msgspec.msgpack.encode(notes)
+                cache.store("reach", files[file], result[file] or b"")
+        every = [msgspec.msgpack.decode(data, type=TestNotes) for data in result.values() if data]
         tests = tuple(test for notes in every for test in notes.tests)
-        return Notes(tests, b"".join(notes.bits for notes in every))
+        return TestNotes(tests, b"".join(notes.bits for notes in every))
 
-    def _note(self, files: Sequence[str]) -> Notes:
+    def _note(self, files: Sequence[str]) -> TestNotes:
         with copied(self.package) as folder, tempfile.TemporaryDirectory() as scratch:
             note_reached(folder / self.package, tuple(self._statements))
             notes = Path(scratch) / "notes"
-            told = {FILE: notes, PACKAGE: self.package, STATEMENTS: len(self._statements)}
-            extra = {name: str(value) for name, value in told.items()}
+            record = {FILE: notes, PACKAGE: self.package, STATEMENTS: len(self._statements)}
+            extra = {name: str(value) for name, value in record.items()}
             command = self._command(folder, ["-p", "conformance.bugs.noting", *files])
             with running(command, folder, cwd=self.root, extra=extra) as process:
                 out, _ = process.communicate(timeout=_NOTING_SECONDS)
             if not notes.is_file():
                 last = out.decode(errors="replace").strip()[-2000:]
                 raise RuntimeError(f"the tests of the implementation cannot be run:\n{last}")
-            return msgspec.msgpack.decode(notes.read_bytes(), type=Notes)
+            return msgspec.msgpack.decode(notes.read_bytes(), type=TestNotes)
 
     def reaching(self, mutant: Mutant) -> list[str]:
         """The ids of the tests that run the mutant's statement, quick ones first."""
         number = self._statements.get(Statement(mutant.file, mutant.statement))
         if number is None or not self._files:
             return []
-        reach = Reach.from_bytes(self._notes.bits, len(self._statements))
+        reach = StatementReach.from_bytes(self._notes.bits, len(self._statements))
         tests = [self._notes.tests[test] for test in reach.tests(number)]
-        return [test.id for test in sorted(tests, key=lambda one: (one.seconds, one.id))]
+        return [
+            test.id
+            for test in sorted(tests, key=lambda noted_test: (noted_test.seconds, noted_test.id))
+        ]
 
     def kill(self, mutant: Mutant) -> tuple[bool, int]:
         """Whether a test fails, or does not end; and how many there are that could."""

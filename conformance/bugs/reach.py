@@ -43,7 +43,7 @@ def statements_of(root: Path, files: Iterable[str]) -> tuple[Statement, ...]:
     return tuple(
         Statement(file, start)
         for file in sorted(files)
-        for start in sorted({one.statement for one in _mutants_of(root, file)})
+        for start in sorted({mutant.statement for mutant in _mutants_of(root, file)})
     )
 
 
@@ -52,7 +52,7 @@ def _mutants_of(root: Path, file: str) -> Sequence[Mutant]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reach:
+class StatementReach:
     """Which statements each of some tests runs: a bit per test and statement."""
 
     bits: npt.NDArray[np.uint8]
@@ -65,8 +65,8 @@ class Reach:
     def tests(self, statement: int) -> list[int]:
         """The tests that run this statement."""
         column = self.bits[:, statement >> 3] >> (7 - (statement & 7))
-        found: list[int] = np.flatnonzero(column & 1).tolist()
-        return found
+        tests: list[int] = np.flatnonzero(column & 1).tolist()
+        return tests
 
     @property
     def statements(self) -> frozenset[int]:
@@ -77,7 +77,7 @@ class Reach:
         return frozenset(np.flatnonzero(together).tolist())
 
     @classmethod
-    def of_nothing(cls) -> Reach:
+    def of_nothing(cls) -> StatementReach:
         """Of no test."""
         return cls(np.zeros((0, 0), np.uint8))
 
@@ -86,7 +86,7 @@ class Reach:
         return self.bits.tobytes()
 
     @classmethod
-    def from_bytes(cls, content: bytes, statements: int) -> Reach:
+    def from_bytes(cls, content: bytes, statements: int) -> StatementReach:
         """Of so many statements; DataError if it cannot be."""
         width = (statements + 7) // 8
         if not width or len(content) % width:
@@ -94,7 +94,7 @@ class Reach:
         return cls(np.frombuffer(content, np.uint8).reshape(-1, width))
 
 
-class Noting:
+class TestReach:
     """The notes of a copy that this process has imported, test by test."""
 
     def __init__(self, package: str, statements: int) -> None:
@@ -114,10 +114,10 @@ class Noting:
         row[sorted(self._reached | self._always)] = 1
         self._rows.append(np.packbits(row))
 
-    def reach(self) -> Reach:
+    def reach(self) -> StatementReach:
         """Of all tests until now."""
         empty = np.zeros((0, (self._width + 7) // 8), np.uint8)
-        return Reach(np.stack(self._rows) if self._rows else empty)
+        return StatementReach(np.stack(self._rows) if self._rows else empty)
 
 
 def note_reached(package: Path, statements: Sequence[Statement]) -> None:

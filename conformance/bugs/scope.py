@@ -18,8 +18,8 @@ def files_of(system: str, package: Path) -> frozenset[str]:
     `package` is the folder of the implementation; the files are relative to it.
     """
     left = [Path(file) for file in adapter_files(system)]
-    found = _reached([one for path in left for one in _imported(path, package)], package)
-    return frozenset(str(path.relative_to(package)) for path in found)
+    paths = _reached([item for path in left for item in _imported(path, package)], package)
+    return frozenset(str(path.relative_to(package)) for path in paths)
 
 
 def adapter_files(system: str) -> tuple[str, ...]:
@@ -32,13 +32,13 @@ def adapter_files(system: str) -> tuple[str, ...]:
 
 def _reached(start: Iterable[Path], package: Path) -> set[Path]:
     """These modules and what they import of the package, by way of others too."""
-    left, found = list(start), set[Path]()
+    left, paths = list(start), set[Path]()
     while left:
         path = left.pop()
-        if path not in found:
-            found.add(path)
+        if path not in paths:
+            paths.add(path)
             left += _imported(path, package)
-    return found
+    return paths
 
 
 def _imported(path: Path, package: Path) -> list[Path]:
@@ -54,15 +54,21 @@ def _imported(path: Path, package: Path) -> list[Path]:
                 base = package.joinpath(*parts[inside.count(".") :])
             else:
                 continue
-            candidates |= {base, *(base / one.name for one in node.names)}
-    found = (one.with_suffix(".py") for one in sorted(candidates) if one.is_relative_to(package))
-    return [one for one in found if one.is_file()]
+            candidates |= {base, *(base / name.name for name in node.names)}
+    paths = (
+        candidate.with_suffix(".py")
+        for candidate in sorted(candidates)
+        if candidate.is_relative_to(package)
+    )
+    return [path for path in paths if path.is_file()]
 
 
 def systems_of(files: Iterable[str], package: Path, systems: Sequence[str]) -> list[str]:
     """Those of the systems that run one of these files."""
     touched = frozenset(files)
-    return [one for one in systems if one in BUILT_IN and touched & files_of(one, package)]
+    return [
+        system for system in systems if system in BUILT_IN and touched & files_of(system, package)
+    ]
 
 
 def changed_files(copy: Path, clean: Path) -> list[str]:
@@ -83,11 +89,11 @@ def driving(systems: Sequence[str], names: Sequence[str] = ()) -> list[Model]:
     if not names:
         every = find_models((), "ci")
         return [model for model in every if model.feeds_suite and model.system in systems]
-    found = find_models(names)
-    for model in found:
+    models = find_models(names)
+    for model in models:
         if not model.feeds_suite or model.system not in systems:
             raise UserError(
                 f"The model {model.name} feeds no suite of {', '.join(systems)}. Name one that "
                 "does, or leave --model out to take all of them."
             )
-    return found
+    return models

@@ -66,8 +66,14 @@ def read_survivors(path: Path = FILE) -> Reasons:
         raise UserError(f"{path} is no list of survivors: {error}.") from error
     return Reasons(
         {
-            (one.file, one.function, one.line, one.kind, _plain(one.new)): one.reason
-            for one in read.survivor
+            (
+                survivor.file,
+                survivor.function,
+                survivor.line,
+                survivor.kind,
+                _plain(survivor.new),
+            ): survivor.reason
+            for survivor in read.survivor
         }
     )
 

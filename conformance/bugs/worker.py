@@ -1,7 +1,7 @@
 """One fault's run, in a process of its own whose PYTHONPATH begins with the faulty copy.
 
 Reads a job (JSON) from standard input, writes to standard output a line (JSON) for each part that
-is begun, a `Begun`, and at last the outcome, a `Found`.
+is begun, a `PartStarted`, and at last the outcome, a `FaultSearchResult`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TypeAlias
 import msgspec
 
 from conformance.config import Settings
-from conformance.events import Event, Finding, Held, Reason, StageFinished
+from conformance.events import ComparedModel, Event, Finding, Reason, StageFinished
 from conformance.garbage import collect_seldom
 from conformance.modelcheck.pictures import picture_of
 from conformance.replay.engine import Divergence, Driver, close, run_path
@@ -38,7 +38,7 @@ from conformance.replay.telling import finding
 from conformance.replay.turns import can_take_turns, take_turns
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.stages.explore import explore, search_of
-from conformance.stages.held import held
+from conformance.stages.held import compared_model
 from conformance.stages.interleave import interruptible
 from conformance.stages.reasons import reasons
 from conformance.stages.replay import locator, sourced
@@ -58,7 +58,7 @@ MEETINGS = 20
 """States in which each pair of actions is interleaved."""
 
 
-class Job(msgspec.Struct, frozen=True):
+class BugJob(msgspec.Struct, frozen=True):
     """What to run against the implementation that this process imports."""
 
     models: tuple[str, ...]
@@ -80,7 +80,7 @@ class Job(msgspec.Struct, frozen=True):
     """Where to keep the divergence as an ITF file, if anywhere."""
 
 
-class Begun(msgspec.Struct, frozen=True, tag=True):
+class PartStarted(msgspec.Struct, frozen=True, tag=True):
     """An oracle begins with a model. `done` of `total` such parts are over."""
 
     part: str
@@ -88,7 +88,7 @@ class Begun(msgspec.Struct, frozen=True, tag=True):
     total: int
 
 
-class Found(msgspec.Struct, frozen=True, tag=True):
+class FaultSearchResult(msgspec.Struct, frozen=True, tag=True):
     """Whether and how the fault was found. `steps` and `traces`: those driven until then."""
 
     killed: bool
@@ -107,14 +107,14 @@ class Found(msgspec.Struct, frozen=True, tag=True):
     """Each oracle and model that came to its end, or found the fault."""
     shown: Finding | None = None
     """What killed it, with the way there as a drawing; its file, if the job keeps one."""
-    held: Held | None = None
+    held: ComparedModel | None = None
     """What was held against what when it was killed."""
 
 
 class _Effort:
     """What was driven until now, and whether there is time for more."""
 
-    def __init__(self, job: Job, tell: Callable[[Begun], None]) -> None:
+    def __init__(self, job: BugJob, tell: Callable[[PartStarted], None]) -> None:
         self.traces = self.steps = 0
         self.started = time.monotonic()
         self._until = self.started + job.budget if job.budget else math.inf
@@ -127,7 +127,7 @@ class _Effort:
         if self.is_over:
             self._parts[part] = part
             return False
-        self._tell(Begun(part, len(self._parts), self._total))
+        self._tell(PartStarted(part, len(self._parts), self._total))
         self._parts[part] = ""
         return True
 
@@ -157,9 +157,9 @@ class _Effort:
         divergence: Divergence,
         oracle: Oracle,
         because: Sequence[Reason],
-    ) -> Found:
+    ) -> FaultSearchResult:
         """A kill by step equality, its counterexample told."""
-        told = finding(
+        evidence = finding(
             oracle,
             divergence,
             locate=locator(bench),
@@ -167,46 +167,46 @@ class _Effort:
             picture=picture_of(bench.model),
             drawn=True,
         )
-        return self.killed(oracle_name, bench, sourced(told, bench.model))
+        return self.killed(oracle_name, bench, sourced(evidence, bench.model))
 
-    def killed(self, oracle_name: str, bench: Workbench, told: Finding) -> Found:
+    def killed(self, oracle_name: str, bench: Workbench, evidence: Finding) -> FaultSearchResult:
         """A kill, by what is told of it."""
-        return Found(
+        return FaultSearchResult(
             killed=True,
             oracle=oracle_name,
             model=bench.model.name,
             traces=self.traces,
             steps=self.steps,
             seconds=round(time.monotonic() - self.started, 3),
-            counterexample_length=told.step,
-            title=told.title,
-            story=_story(told),
-            shown=told,
-            held=held(bench.prepared, bench.factory),
+            counterexample_length=evidence.step,
+            title=evidence.title,
+            story=_story(evidence),
+            shown=evidence,
+            held=compared_model(bench.prepared, bench.factory),
         )
 
 
-def _story(told: Finding) -> tuple[str, ...]:
+def _story(evidence: Finding) -> tuple[str, ...]:
     """The finding's steps, and what differs after the last."""
     differing = [
         f"       {part.variable}: expected {part.expected}, actual {part.actual}"
-        for part in told.differences
+        for part in evidence.differences
     ]
-    return (*told.story, *differing)
+    return (*evidence.story, *differing)
 
 
-def run(job: Job, tell: Callable[[Begun], None]) -> Found:
+def run(job: BugJob, tell: Callable[[PartStarted], None]) -> FaultSearchResult:
     """The gate's oracles in turn, the quick ones first, until one finds the fault."""
     _ensure_copy(job)
     effort = _Effort(job, tell)
     # Stages keep files and stores for themselves: what is to stay is copied to where the job says.
     with tempfile.TemporaryDirectory(prefix="kconform-bugs-") as folder:
         settings = msgspec.structs.replace(Settings(), output=folder)
-        found = _search(Context(settings, seed=job.seed), job, effort)
-    return msgspec.structs.replace(found, covered=tuple(effort.covered))
+        result = _search(Context(settings, seed=job.seed), job, effort)
+    return msgspec.structs.replace(result, covered=tuple(effort.covered))
 
 
-def _search(context: Context, job: Job, effort: _Effort) -> Found:
+def _search(context: Context, job: BugJob, effort: _Effort) -> FaultSearchResult:
     @cache  # made ready one by one: most faults fall in the first
     def bench_of(model: str) -> Workbench:
         return workbench(context, one_model(model), job.system)
@@ -234,10 +234,10 @@ def _search(context: Context, job: Job, effort: _Effort) -> Found:
     return _survived(effort)
 
 
-def _survived(effort: _Effort, note: str = "") -> Found:
+def _survived(effort: _Effort, note: str = "") -> FaultSearchResult:
     """Nothing found it; what there was no time for is said in the note."""
     undone = f"no time for {', '.join(effort.undone)}" if effort.undone else ""
-    return Found(
+    return FaultSearchResult(
         killed=False,
         traces=effort.traces,
         steps=effort.steps,
@@ -247,11 +247,16 @@ def _survived(effort: _Effort, note: str = "") -> Found:
 
 
 def _kill(
-    name: str, bench: Workbench, divergence: Divergence, oracle: Oracle, job: Job, effort: _Effort
-) -> Found:
+    name: str,
+    bench: Workbench,
+    divergence: Divergence,
+    oracle: Oracle,
+    job: BugJob,
+    effort: _Effort,
+) -> FaultSearchResult:
     """A kill whose path was driven; kept where the job says."""
     because = _because(name, bench, divergence)
-    found = effort.found(name, bench, divergence, oracle, because)
+    result = effort.found(name, bench, divergence, oracle, because)
     if job.save_to:
         path = Path(job.save_to)
         save(
@@ -262,8 +267,8 @@ def _kill(
             system=bench.factory,
             reasons=because,
         )
-        found = _in_file(found, job.save_to)
-    return found
+        result = _in_file(result, job.save_to)
+    return result
 
 
 def _because(oracle_name: str, bench: Workbench, divergence: Divergence) -> tuple[Reason, ...]:
@@ -271,30 +276,30 @@ def _because(oracle_name: str, bench: Workbench, divergence: Divergence) -> tupl
     return () if oracle_name == TURNS else reasons(bench.prepared.spec, divergence)
 
 
-def _in_file(found: Found, path: str) -> Found:
+def _in_file(result: FaultSearchResult, path: str) -> FaultSearchResult:
     """The kill, which names the file that holds its behaviour."""
-    if found.shown is None:
-        return found
-    return msgspec.structs.replace(found, shown=replace(found.shown, artifact=path))
+    if result.shown is None:
+        return result
+    return msgspec.structs.replace(result, shown=replace(result.shown, artifact=path))
 
 
-def _kept(found: Found, job: Job) -> Found:
+def _kept(result: FaultSearchResult, job: BugJob) -> FaultSearchResult:
     """The kill by a stage that kept a file for itself; kept on where the job says."""
-    kept = "" if found.shown is None else found.shown.artifact
+    kept = "" if result.shown is None else result.shown.artifact
     if not kept:
-        return found
+        return result
     if not job.save_to:
-        return _in_file(found, "")
+        return _in_file(result, "")
     path = Path(job.save_to)
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(kept, path)
-    return _in_file(found, job.save_to)
+    return _in_file(result, job.save_to)
 
 
-def _ensure_copy(job: Job) -> None:
+def _ensure_copy(job: BugJob) -> None:
     """Guards the bench itself: with the clean package every fault would survive."""
-    found = importlib.util.find_spec(import_name(job.package))
-    origin = "" if found is None else str(found.origin)
+    spec = importlib.util.find_spec(import_name(job.package))
+    origin = "" if spec is None else str(spec.origin)
     if job.folder and not Path(origin).is_relative_to(job.folder):
         raise RuntimeError(f"{job.package} comes from {origin}, not from {job.folder}")
 
@@ -303,7 +308,7 @@ Hit: TypeAlias = tuple[Divergence, Oracle]
 """A divergence, and the oracle that knows its steps."""
 
 
-def _replay(bench: Workbench, job: Job, effort: _Effort) -> Hit | None:
+def _replay(bench: Workbench, job: BugJob, effort: _Effort) -> Hit | None:
     """The minimal transition suite, longest tests first: they find a deep fault 10 times sooner."""
     oracle = GraphOracle(bench.graph)
     suite = transition_cover(bench.graph)
@@ -318,25 +323,27 @@ def _replay(bench: Workbench, job: Job, effort: _Effort) -> Hit | None:
             effort.traces += 1
             effort.steps += outcome.steps
             if outcome.divergence is not None:
-                found = outcome.divergence
-                return (_shortened(bench, oracle, found) if job.shorten else found), oracle
+                divergence = outcome.divergence
+                return (
+                    _shortened(bench, oracle, divergence) if job.shorten else divergence
+                ), oracle
     finally:
         close(system)
     return None
 
 
-def _interleave(bench: Workbench, job: Job, effort: _Effort) -> Hit | None:
+def _interleave(bench: Workbench, job: BugJob, effort: _Effort) -> Hit | None:
     """One thread's action stopped for another's; the state in which they meet is the nearest."""
     if not interruptible(bench):
         return None
     result = interrupt_steps(bench.graph, bench.make_system, samples=MEETINGS, seed=job.seed)
     effort.traces += result.paths
     effort.steps += result.steps
-    nearest = min(result.divergences, key=lambda found: found.step, default=None)
+    nearest = min(result.divergences, key=lambda divergence: divergence.step, default=None)
     return None if nearest is None else (nearest, GraphOracle(bench.graph))
 
 
-def _take_turns(bench: Workbench, job: Job, effort: _Effort) -> Hit | None:
+def _take_turns(bench: Workbench, job: BugJob, effort: _Effort) -> Hit | None:
     """The order in which a thread's own loop takes the steps, and its back-off."""
     if not can_take_turns(bench.make_system):
         return None
@@ -348,18 +355,18 @@ def _take_turns(bench: Workbench, job: Job, effort: _Effort) -> Hit | None:
     return None if result.divergence is None else (result.divergence, oracle)
 
 
-_DRIVES: Mapping[str, Callable[[Workbench, Job, _Effort], Hit | None]] = MappingProxyType(
+_DRIVES: Mapping[str, Callable[[Workbench, BugJob, _Effort], Hit | None]] = MappingProxyType(
     {SUITE: _replay, TURNS: _take_turns, INTERRUPTED: _interleave}
 )
 
 
-def _shortened(bench: Workbench, oracle: Oracle, found: Divergence) -> Divergence:
+def _shortened(bench: Workbench, oracle: Oracle, divergence: Divergence) -> Divergence:
     """Reached the shortest way, or replaced by a divergence that is nearer to the beginning."""
 
     def again(initial: State, actions: Sequence[Action]) -> Divergence | None:
         return _again(bench, oracle, initial, actions)
 
-    short = minimise(shortest_failure(oracle, found, again), again)
+    short = minimise(shortest_failure(oracle, divergence, again), again)
     system = bench.make_system()
     try:
         return nearest_failure(Driver(system, oracle), oracle, short, _NEAREST_STEPS)
@@ -382,7 +389,9 @@ def _again(
         close(system)
 
 
-def _explore(context: Context, bench: Workbench, job: Job, effort: _Effort) -> Found | None:
+def _explore(
+    context: Context, bench: Workbench, job: BugJob, effort: _Effort
+) -> FaultSearchResult | None:
     events: list[Event] = []
     watched = Context(context.settings, events.append, context.check, context.seed)
     search = search_of(watched, bench, profile=Profile.CI, examples=job.examples)
@@ -391,23 +400,25 @@ def _explore(context: Context, bench: Workbench, job: Job, effort: _Effort) -> F
     effort.steps += result.steps
     if result.divergence is None:
         return None
-    told = next(event for event in events if isinstance(event, Finding))
+    evidence = next(event for event in events if isinstance(event, Finding))
     name = "Hypothesis" if not result.invariant else f"invariant {result.invariant}"
-    return _kept(effort.killed(name, bench, told), job)
+    return _kept(effort.killed(name, bench, evidence), job)
 
 
 _BULK_LENGTH = 30
 """Steps of a recorded trace."""
 
 
-def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort) -> Found:
+def _bulk(
+    context: Context, benches: list[Workbench], job: BugJob, effort: _Effort
+) -> FaultSearchResult:
     """Random traces, recorded and audited on Spark."""
     # Spark costs a second at import, and few faults live that long.
     from conformance.spark.session import spark_session
     from conformance.spark.workers import OnSpark
     from conformance.stages.audit import audit
     from conformance.stages.record import record
-    from conformance.stages.subject import Subject
+    from conformance.stages.subject import AuditedStore
 
     events: list[Event] = []
     watched = Context(context.settings, events.append, context.check, context.seed)
@@ -418,14 +429,16 @@ def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort)
             store = Path(context.settings.output) / f"store-{number}"
             record(watched, bench, workers, store, traces=job.traces, length=_BULK_LENGTH)
             result = audit(
-                watched, Subject(TraceStore.open(store), bench.prepared, bench.graph), workers
+                watched, AuditedStore(TraceStore.open(store), bench.prepared, bench.graph), workers
             )
             effort.traces += result.accounting.traces
             effort.steps += result.steps
             if result.verdict is Verdict.FAIL:
-                told = next(event for event in events if isinstance(event, Finding))
-                found = effort.killed(f"bulk traces: {told.formula}", bench, told)
-                return _kept(found, job)
+                evidence = next(event for event in events if isinstance(event, Finding))
+                fault_search_result = effort.killed(
+                    f"bulk traces: {evidence.formula}", bench, evidence
+                )
+                return _kept(fault_search_result, job)
     failed = [e.summary for e in events if isinstance(e, StageFinished) and e.verdict != "pass"]
     return _survived(effort, "; ".join(failed))
 
@@ -439,10 +452,10 @@ def main() -> None:
     """Standard input to standard output; a fault of the harness itself is an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     collect_seldom()
-    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=BugJob)
     output, sys.stdout = sys.stdout, sys.stderr  # whatever prints must not spoil the answer
 
-    def tell(message: Begun | Found) -> None:
+    def tell(message: PartStarted | FaultSearchResult) -> None:
         output.write(msgspec.json.encode(message).decode() + "\n")
         output.flush()
 

@@ -12,7 +12,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from conformance.bugs.bench import BugResult, Effort, by_oracles, job_of, nearby, run_bench
+from conformance.bugs.bench import BugEffort, BugResult, by_oracles, job_of, nearby, run_bench
 from conformance.bugs.fault import (
     Catalogue,
     built_in_catalogues,
@@ -33,10 +33,10 @@ from conformance.bugs.mutation import (
     run_mutants,
 )
 from conformance.bugs.scope import changed_files, driving, systems_of
-from conformance.bugs.worker import Begun, Found
+from conformance.bugs.worker import FaultSearchResult, PartStarted
 from conformance.cli.completion import catalogue_systems, fault_ids, model_names
 from conformance.cli.options import CompareOption, JsonOption, ReportOption, SeedOption
-from conformance.cli.session import Session, session
+from conformance.cli.session import CommandSession, session
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.printable import counted
@@ -112,16 +112,18 @@ def bugs(
 ) -> None:
     """Put each fault into a copy of the implementation and table which oracle kills it."""
     with session("bugs", as_json=as_json, report=report, compare=compare) as work:
-        found = _catalogues(catalogue, system)
+        catalogues = _catalogues(catalogue, system)
         chosen_seed = work.settings.seed if seed is None else seed
-        effort = Effort(chosen_seed, 0 if short else traces, examples)
+        effort = BugEffort(chosen_seed, 0 if short else traces, examples)
         if list_faults:
-            listed = select(found, ids or [], short=short)
-            work.listing("bugs", [row for one in listed for row in _rows(one)])
+            listed = select(catalogues, ids or [], short=short)
+            work.listing("bugs", [row for catalogue in listed for row in _rows(catalogue)])
         work.keep_divergences()
         names = tuple(model or ())
         if mutants or mutant:
-            systems = tuple(one.system for one in found if one.system in BUILT_IN)
+            systems = tuple(
+                catalogue.system for catalogue in catalogues if catalogue.system in BUILT_IN
+            )
             output = Path(work.settings.output)
             files = tuple(only or ())
             plan = MutationPlan(
@@ -140,15 +142,15 @@ def bugs(
             _mutants(work, run_mutants(plan, work.emit))
         elif patch is not None:
             with patched_by_file(patch) as folder:
-                touched = _touched(found, folder)
+                touched = _touched(catalogues, folder)
                 _judge(work, touched, patch.name, folder, effort, names, budget)
         elif clean:
             with copied() as folder:
-                _judge(work, found, "clean copy", folder, effort, names, budget)
+                _judge(work, catalogues, "clean copy", folder, effort, names, budget)
         else:
-            chosen = select(found, ids or [], short=short)
+            chosen = select(catalogues, ids or [], short=short)
             if not ids:
-                count = counted(sum(len(one.faults) for one in chosen), "fault")
+                count = counted(sum(len(catalogue.faults) for catalogue in chosen), "fault")
                 work.say(f"{count}; name some to run fewer, --list lists them")
             folder = work.settings.divergences
             results = run_bench(chosen, effort, work.emit, folder)
@@ -157,10 +159,12 @@ def bugs(
 
 
 def _catalogues(path: Path | None, system: str) -> list[Catalogue]:
-    found = [load_catalogue(one) for one in ([path] if path else built_in_catalogues())]
-    fitting = [one for one in found if system in ("", one.system)]
+    catalogues = [
+        load_catalogue(catalogue) for catalogue in ([path] if path else built_in_catalogues())
+    ]
+    fitting = [catalogue for catalogue in catalogues if system in ("", catalogue.system)]
     if not fitting:
-        known = ", ".join(one.system for one in found)
+        known = ", ".join(catalogue.system for catalogue in catalogues)
         raise UserError(f"There is no catalogue of faults for {system!r}. Known: {known}.")
     return fitting
 
@@ -185,44 +189,48 @@ def _rows(catalogue: Catalogue) -> Iterator[tuple[str, JsonValue]]:
         )
 
 
-def _not_applicable(work: Session, catalogues: Sequence[Catalogue]) -> None:
-    for bug in (bug for one in catalogues for bug in one.not_applicable):
+def _not_applicable(work: CommandSession, catalogues: Sequence[Catalogue]) -> None:
+    for bug in (bug for catalogue in catalogues for bug in catalogue.not_applicable):
         work.say(f"{bug.id:<4} {bug.jira:<12} not applicable")
         work.say(f"{'':>4} {bug.reason}")
 
 
-def _fate(found: Found) -> str:
-    if not found.judged:
+def _fate(result: FaultSearchResult) -> str:
+    if not result.judged:
         return "open"
-    return "killed" if found.killed else "SURVIVED"
+    return "killed" if result.killed else "SURVIVED"
 
 
-def _table(work: Session, results: Sequence[BugResult], *, explain: bool) -> None:
+def _table(work: CommandSession, results: Sequence[BugResult], *, explain: bool) -> None:
     head = f"{'traces':>7} {'steps':>8} {'seconds':>7} {'length':>6}"
     work.say(f"\n{'bug':<4} {'JIRA':<12} {'':<8} {'oracle':<22} {head}")
     for result in results:
-        fault, found = result.fault, result.found
-        length = "" if found.counterexample_length is None else str(found.counterexample_length)
+        fault, fault_search_result = result.fault, result.found
+        length = (
+            ""
+            if fault_search_result.counterexample_length is None
+            else str(fault_search_result.counterexample_length)
+        )
         work.say(
-            f"{fault.id:<4} {fault.jira:<12} {_fate(found):<8} "
-            f"{found.oracle:<22} {found.traces:>7,} {found.steps:>8,} {found.seconds:>7.1f} "
+            f"{fault.id:<4} {fault.jira:<12} {_fate(fault_search_result):<8} "
+            f"{fault_search_result.oracle:<22} {fault_search_result.traces:>7,} {fault_search_result.steps:>8,} {fault_search_result.seconds:>7.1f} "
             f"{length:>6}"
         )
         if result.reason:
             work.say(f"{'':>4} {result.reason}")
         if explain:
             work.say(f"\n  {fault.title}")
-            _explain(work, found)
+            _explain(work, fault_search_result)
 
 
-def _explain(work: Session, found: Found) -> None:
-    if found.title:
-        work.say(f"  {found.title}" + (f"  (model {found.model})" if found.model else ""))
-    for line in found.story:
+def _explain(work: CommandSession, result: FaultSearchResult) -> None:
+    if result.title:
+        work.say(f"  {result.title}" + (f"  (model {result.model})" if result.model else ""))
+    for line in result.story:
         work.say(f"  {line}")
 
 
-def _mutants(work: Session, run: MutationRun) -> None:
+def _mutants(work: CommandSession, run: MutationRun) -> None:
     """The table by module, causes, and whoever the specification did not kill."""
     heads = ("spec", "limit", "tests", "explained", "survived", "open")
     layout = "{:<40} {:>5} {:>5} {:>5} {:>9} {:>8} {:>5}"
@@ -233,7 +241,7 @@ def _mutants(work: Session, run: MutationRun) -> None:
     for cause, number in by_cause(run.results).most_common():
         work.say(f"{number:>5}  {cause}")
     work.say(f"\n{run.population:>5}  mutants to draw from; set aside:")
-    for reason, number in sorted(run.aside.items(), key=lambda one: -one[1]):
+    for reason, number in sorted(run.aside.items(), key=lambda pair: -pair[1]):
         work.say(f"{number:>5}  {reason}")
     for result in run.results:
         if result.fate in (TESTS, EXPLAINED, SURVIVED):
@@ -245,8 +253,12 @@ def _touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
     """Those whose system runs a file that differs from the clean one; all if none is known."""
     clean = implementation_dir()
     changed = changed_files(folder / "impl", clean)
-    systems = systems_of(changed, clean, [one.system for one in catalogues])
-    touched = [one for one in catalogues if one.system in systems or one.system not in BUILT_IN]
+    systems = systems_of(changed, clean, [catalogue.system for catalogue in catalogues])
+    touched = [
+        catalogue
+        for catalogue in catalogues
+        if catalogue.system in systems or catalogue.system not in BUILT_IN
+    ]
     if not touched:
         raise UserError(
             f"No system runs {', '.join(changed)}: the gate cannot say anything of this change. "
@@ -256,23 +268,23 @@ def _touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
 
 
 def _judge(
-    work: Session,
+    work: CommandSession,
     catalogues: Sequence[Catalogue],
     subject: str,
     folder: Path,
-    effort: Effort,
+    effort: BugEffort,
     names: tuple[str, ...],
     budget: float,
 ) -> None:
     """What the gate's oracles say of the implementation in this folder, until one finds fault."""
     context = Context(work.settings, work.emit, seed=effort.seed)
-    known = [one.system for one in catalogues if one.system in BUILT_IN]
+    known = [catalogue.system for catalogue in catalogues if catalogue.system in BUILT_IN]
     models = driving(known, names) if known else []
     started = time.monotonic()
     with stage(context, "bugs", subject) as outcome:
-        runs: list[Found] = []
+        runs: list[FaultSearchResult] = []
         for catalogue in catalogues:
-            own = tuple(one.name for one in models if one.system == catalogue.system)
+            own = tuple(model.name for model in models if model.system == catalogue.system)
             job = job_of(catalogue, effort)
             kept = work.settings.divergences / f"bugs-{catalogue.system}.itf.json"
             job = msgspec.structs.replace(
@@ -285,22 +297,22 @@ def _judge(
             tell = _telling(work, catalogue.system)
             runs.append(nearby(by_oracles(job, folder, _JUDGE_SECONDS + budget, tell), kept))
         kills = [run for run in runs if run.killed]
-        for found in runs:
-            if found.held is not None:
-                work.emit(replace(found.held, system=f"{found.held.system}, {subject}"))
-            if found.killed:
-                work.emit(_finding(found, subject))
+        for run in runs:
+            if run.held is not None:
+                work.emit(replace(run.held, system=f"{run.held.system}, {subject}"))
+            if run.killed:
+                work.emit(_finding(run, subject))
         outcome.verdict, outcome.summary = _judged(runs)
-        outcome.figures = _figures(runs, [one.system for one in catalogues])
-    for found in kills:
-        _explain(work, found)
+        outcome.figures = _figures(runs, [catalogue.system for catalogue in catalogues])
+    for run in kills:
+        _explain(work, run)
 
 
-def _telling(work: Session, system: str) -> Callable[[Begun], None]:
+def _telling(work: CommandSession, system: str) -> Callable[[PartStarted], None]:
     """Shows what begins; where no progress bar is seen, a line on standard error."""
     shown = Console(stderr=True, highlight=False, soft_wrap=True)
 
-    def tell(begun: Begun) -> None:
+    def tell(begun: PartStarted) -> None:
         work.emit(Progress("bugs", begun.done, begun.total, begun.part))
         if not shown.is_terminal:
             shown.print(f"{system}: {begun.done + 1} of {begun.total}: {begun.part}", markup=False)
@@ -308,42 +320,42 @@ def _telling(work: Session, system: str) -> Callable[[Begun], None]:
     return tell
 
 
-def _judged(runs: Sequence[Found]) -> tuple[Verdict, str]:
+def _judged(runs: Sequence[FaultSearchResult]) -> tuple[Verdict, str]:
     traces, steps = sum(run.traces for run in runs), sum(run.steps for run in runs)
     undone = "; ".join(run.note for run in runs if run.note)
     kills = [f"found by the {run.oracle}: {run.title}" for run in runs if run.killed]
     if kills:
         return Verdict.FAIL, "; ".join(kills)
-    told = f"nothing found in {counted(traces, 'trace')} and {counted(steps, 'step')}"
+    report = f"nothing found in {counted(traces, 'trace')} and {counted(steps, 'step')}"
     if undone:
-        return Verdict.INCONCLUSIVE, f"{told}, but not all was done: {undone}"
-    return Verdict.PASS, told
+        return Verdict.INCONCLUSIVE, f"{report}, but not all was done: {undone}"
+    return Verdict.PASS, report
 
 
-def _figures(runs: Sequence[Found], systems: Sequence[str]) -> dict[str, JsonValue]:
+def _figures(runs: Sequence[FaultSearchResult], systems: Sequence[str]) -> dict[str, JsonValue]:
     """Of all systems together; oracle, model and story are of the first that found something."""
-    found = next((run for run in runs if run.killed), Found(killed=False))
+    result = next((run for run in runs if run.killed), FaultSearchResult(killed=False))
     return {
-        "killed": found.killed,
+        "killed": result.killed,
         "systems": list(systems),
-        "oracle": found.oracle or None,
-        "model": found.model or None,
+        "oracle": result.oracle or None,
+        "model": result.model or None,
         "traces": sum(run.traces for run in runs),
         "steps": sum(run.steps for run in runs),
         "seconds": round(sum(run.seconds for run in runs), 3),
-        "counterexample_length": found.counterexample_length,
-        "covered": [one for run in runs for one in run.covered],
+        "counterexample_length": result.counterexample_length,
+        "covered": [name for run in runs for name in run.covered],
         "not_covered": "; ".join(run.note for run in runs if run.note),
-        "story": list(found.story),
+        "story": list(result.story),
     }
 
 
-def _finding(found: Found, subject: str) -> Finding:
+def _finding(result: FaultSearchResult, subject: str) -> Finding:
     """What killed it, with the key that it has wherever it is met."""
-    shown = found.shown or Finding(f"bugs:{found.title}", found.title, "bugs", "")
+    shown = result.shown or Finding(f"bugs:{result.title}", result.title, "bugs", "")
     return replace(
         shown,
         stage="bugs",
-        message=f"The {found.oracle} of {found.model} finds fault with {subject}. {shown.message}",
-        reproduce=f"kconform bugs --patch {subject} --model {found.model}",
+        message=f"The {result.oracle} of {result.model} finds fault with {subject}. {shown.message}",
+        reproduce=f"kconform bugs --patch {subject} --model {result.model}",
     )

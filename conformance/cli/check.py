@@ -19,7 +19,7 @@ from conformance.cli.options import (
     ReportOption,
     all_configured,
 )
-from conformance.cli.session import Session, session
+from conformance.cli.session import CommandSession, session
 from conformance.config import settled_tier
 from conformance.errors import UserError
 from conformance.events import JsonValue
@@ -91,9 +91,9 @@ def check(
         context = Context(work.settings, work.emit, options)
         run = check_in_python if engine == "python" else check_by_tlc
         results = run(context, chosen)
-        for one in results:
-            for entry in one.left_out:
-                work.say(f"{one.model.origin}: {entry}")
+        for check_result in results:
+            for entry in check_result.left_out:
+                work.say(f"{check_result.model.origin}: {entry}")
         if report is not None and any(result.outcome.steps for result in results):
             work.closing = f"counterexamples: {folder} (kconform story)"
         for result in results:
@@ -113,7 +113,7 @@ def _manifest(model: Model) -> tuple[str, JsonValue]:
 
 
 def _choose(
-    work: Session, names: Sequence[str], config: Path | None, tier: str | None
+    work: CommandSession, names: Sequence[str], config: Path | None, tier: str | None
 ) -> list[Model]:
     if chosen := all_configured(names, config):
         return find_models(chosen)

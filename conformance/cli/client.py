@@ -9,7 +9,7 @@ import typer
 
 from conformance.cli.options import CompareOption, JsonOption, ReportOption, SeedOption
 from conformance.cli.session import session
-from conformance.stages.client import Request, coverage_lines
+from conformance.stages.client import ClientTestRequest, coverage_lines
 from conformance.stages.client import client as client_stage
 from conformance.stages.context import Context
 
@@ -56,7 +56,9 @@ def client(
         chosen = work.settings.seed if seed is None else seed
         context = Context(work.settings, work.emit, seed=chosen)
         only = () if example is None else (example,)
-        request = Request(command, variant, examples, requests, jobs, patience, only, deviations)
+        request = ClientTestRequest(
+            command, variant, examples, requests, jobs, patience, only, deviations
+        )
         tally = client_stage(context, request)
         for line in coverage_lines(tally):
             work.say(line)

@@ -14,17 +14,17 @@ from typing import Annotated
 import typer
 
 from conformance.cli.options import JsonOption, ReportOption, SeedOption
-from conformance.cli.session import Session, session
+from conformance.cli.session import CommandSession, session
 from conformance.client.process import arguments, python_first
 from conformance.errors import UserError
 from conformance.events import JsonValue, Progress, StageFinished, StageStarted
 from conformance.files import check_file, check_folder
-from conformance.kafka.cluster import Cluster, Settings
+from conformance.kafka.cluster import Cluster, ClusterSettings
 from conformance.kafka.incidents import INCIDENTS, make
 from conformance.kafka.jars import KafkaJars, chosen_jars
 from conformance.kafka.maven import Tell
 from conformance.kafka.recording import record
-from conformance.kafka.scenario import Plan, read_plan
+from conformance.kafka.scenario import ScenarioPlan, read_plan
 from conformance.kafka.schemas import Schemas
 from conformance.kafka.series import plans, record_series
 from conformance.kafka.tap import TapThread, writer_to
@@ -33,7 +33,7 @@ from conformance.printable import counted
 from conformance.stages.context import Context
 from conformance.stages.judging import unclear_lines
 from conformance.stages.recorded import (
-    Written,
+    WrittenTrace,
     announce,
     judge_written,
     left_out,
@@ -69,7 +69,7 @@ app = typer.Typer(
 )
 
 
-def teller(work: Session, stage: str) -> Tell:
+def teller(work: CommandSession, stage: str) -> Tell:
     """Tells a live terminal how far a long wait is; in CI nothing."""
     done = 0
 
@@ -84,24 +84,24 @@ def teller(work: Session, stage: str) -> Tell:
 
 def properties(pairs: list[str] | None) -> dict[str, str]:
     """`key=value` pairs of an option."""
-    found = {}
+    result = {}
     for pair in pairs or []:
         key, equals, value = pair.partition("=")
         if not equals:
             raise UserError(f"--set takes key=value, as in server.properties; {pair!r} is not.")
-        found[key.strip()] = value.strip()
-    return found
+        result[key.strip()] = value.strip()
+    return result
 
 
 def _listeners(pairs: list[str] | None) -> dict[str, str]:
     """`NAME:PROTOCOL` of an option."""
-    found = {}
+    result = {}
     for pair in pairs or []:
         name, _, protocol = pair.partition(":")
         if not name.isalnum() or protocol not in _PROTOCOLS:
             raise UserError(f"--listener takes NAME:PROTOCOL, one of {', '.join(_PROTOCOLS)}.")
-        found[name.upper()] = protocol
-    return found
+        result[name.upper()] = protocol
+    return result
 
 
 @app.callback()
@@ -149,7 +149,7 @@ def run(
         tell = teller(work, "cluster")
         jars = chosen_jars(version, kafka_lib, tell=tell)
         schemas = Schemas.of(jars.classpath)
-        settings = Settings(
+        settings = ClusterSettings(
             brokers=brokers,
             heap_mb=heap,
             properties=properties(setting),
@@ -230,22 +230,29 @@ def record_command(
         plan = read_plan(scenario, work.settings.seed if seed is None else seed)
         jars = chosen_jars(version, kafka_lib, tell=tell)
         if runs > 1:
-            told = _record_series(plan, runs, jars, output, tell)
+            recording_report = _record_series(plan, runs, jars, output, tell)
         else:
-            told = _record_one(plan, jars, output, tell)
-        figures: dict[str, JsonValue] = {**told.figures, "seed": plan.seed}
+            recording_report = _record_one(plan, jars, output, tell)
+        figures: dict[str, JsonValue] = {**recording_report.figures, "seed": plan.seed}
         spent = time.monotonic() - started
         work.emit(
-            StageFinished("record", scenario.stem, told.verdict, spent, told.summary, figures)
+            StageFinished(
+                "record",
+                scenario.stem,
+                recording_report.verdict,
+                spent,
+                recording_report.summary,
+                figures,
+            )
         )
-        for line in told.lines:
+        for line in recording_report.lines:
             work.say(line)
         if judge:
             _judge(work, output, None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _RecordingReport:
     """What is said of what was recorded."""
 
     summary: str
@@ -254,7 +261,7 @@ class _Told:
     lines: tuple[str, ...] = ()
 
 
-def _record_one(plan: Plan, jars: KafkaJars, output: Path, tell: Tell) -> _Told:
+def _record_one(plan: ScenarioPlan, jars: KafkaJars, output: Path, tell: Tell) -> _RecordingReport:
     made = record(plan, jars, output, tell=tell)
     summary = (
         f"{made.messages} messages ({made.undecoded} not decoded), "
@@ -266,10 +273,12 @@ def _record_one(plan: Plan, jars: KafkaJars, output: Path, tell: Tell) -> _Told:
         "observations": made.observations,
         "faults": made.faults,
     }
-    return _Told(summary, figures)
+    return _RecordingReport(summary, figures)
 
 
-def _record_series(plan: Plan, runs: int, jars: KafkaJars, output: Path, tell: Tell) -> _Told:
+def _record_series(
+    plan: ScenarioPlan, runs: int, jars: KafkaJars, output: Path, tell: Tell
+) -> _RecordingReport:
     made = record_series(plans(plan, runs), jars, output, tell=tell)
     summary = (
         f"{counted(made.runs, 'run')}, {counted(made.observations, 'observation')}, "
@@ -288,7 +297,7 @@ def _record_series(plan: Plan, runs: int, jars: KafkaJars, output: Path, tell: T
         "faults": made.faults,
     }
     verdict = Verdict.INCONCLUSIVE if lines else Verdict.PASS
-    return _Told(summary, figures, verdict, tuple(lines))
+    return _RecordingReport(summary, figures, verdict, tuple(lines))
 
 
 RecordingArgument = Annotated[
@@ -330,9 +339,9 @@ def traces_command(
         check_folder(output)
         started = time.monotonic()
         made = _written(work, recording, output)
-        for one in made:
-            work.say(one.command)
-        count = sum(len(one.trace.events) for one in made)
+        for trace in made:
+            work.say(trace.command)
+        count = sum(len(trace.trace.events) for trace in made)
         summary = f"{len(made)} partitions and groups, {counted(count, 'event')}"
         spent = time.monotonic() - started
         work.emit(StageFinished("traces", str(output), Verdict.PASS, spent, summary))
@@ -357,19 +366,19 @@ def judge_command(
         _judge(work, recording, output)
 
 
-def _judge(work: Session, recording: Path, output: Path | None) -> None:
+def _judge(work: CommandSession, recording: Path, output: Path | None) -> None:
     """One stage for each trace: what fails is told with the command that judges it again."""
     context = Context(work.settings, work.emit)
     written = _written(work, recording, output)
     announce(context, written)
-    for one in written:
-        for line in unclear_lines(judge_written(context, one)):
+    for trace in written:
+        for line in unclear_lines(judge_written(context, trace)):
             work.say(line)
 
 
-def _written(work: Session, recording: Path, output: Path | None) -> list[Written]:
+def _written(work: CommandSession, recording: Path, output: Path | None) -> list[WrittenTrace]:
     """The traces of a recording, or of each run of a series; what is left out is told."""
-    written: list[Written] = []
+    written: list[WrittenTrace] = []
     for folder in recordings(recording):
         if why := spoiled(folder):
             work.say(f"{folder} is left out: {why}")
@@ -380,9 +389,9 @@ def _written(work: Session, recording: Path, output: Path | None) -> list[Writte
     return written
 
 
-def _traces_folder(recording: Path, one: Path, output: Path | None) -> Path:
+def _traces_folder(recording: Path, path: Path, output: Path | None) -> Path:
     """Where the traces of one recording go, of a series perhaps."""
-    return one / "traces" if output is None else output / one.relative_to(recording)
+    return path / "traces" if output is None else output / path.relative_to(recording)
 
 
 @app.command("move")
@@ -405,6 +414,6 @@ def move(
             raise UserError(f"The leaders of {topic} cannot be moved: {error}") from error
         finally:
             port.close()
-        told = ", ".join(f"{index}: {old} to {new}" for index, (old, new) in moved.items())
+        text = ", ".join(f"{index}: {old} to {new}" for index, (old, new) in moved.items())
         spent = time.monotonic() - started
-        work.emit(StageFinished("move", topic, Verdict.PASS, spent, f"leaders of {told}"))
+        work.emit(StageFinished("move", topic, Verdict.PASS, spent, f"leaders of {text}"))

@@ -55,7 +55,7 @@ def deviations(
         known = deviating(factory_path(system, work.settings.systems))
         if known is None:
             raise UserError(f"{system} has no table of deviations: none is known of it.")
-        rows = [_row(one, whole=table) for one in known.deviations()]
+        rows = [_row(deviation, whole=table) for deviation in known.deviations()]
         if table and not formulas:
             work.listing("deviations", rows)
         for line, _ in rows:

@@ -68,10 +68,10 @@ def explore(
 
 
 def _constants(given: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for one in given:
-        name, equals, expression = one.partition("=")
+    constants: dict[str, str] = {}
+    for text in given:
+        name, equals, expression = text.partition("=")
         if not equals or not expression.strip():
-            raise UserError(f"--constant {one!r}: give NAME=EXPRESSION, such as 'Epochs=1..9'.")
-        found[name.strip()] = expression.strip()
-    return found
+            raise UserError(f"--constant {text!r}: give NAME=EXPRESSION, such as 'Epochs=1..9'.")
+        constants[name.strip()] = expression.strip()
+    return constants

@@ -122,7 +122,7 @@ def _with_options(
 def _header(planned: GatePlan, context: Context, tools: Tools) -> dict[str, JsonValue]:
     chosen: dict[str, JsonValue] = {}
     if planned.system:
-        left_out: dict[str, JsonValue] = {one.model: one.reason for one in planned.left_out}
+        left_out: dict[str, JsonValue] = {model.model: model.reason for model in planned.left_out}
         chosen = {"system": planned.system, "left_out": left_out}
     return {
         "tier": planned.tier.name,

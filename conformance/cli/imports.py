@@ -24,7 +24,7 @@ from conformance.cli.session import session
 from conformance.judge.mapping import Mapping, load_mapping
 from conformance.judge.reading import bytes_of
 from conformance.stages.context import Context, one_model
-from conformance.stages.judging import Request, judge_files, unclear_lines
+from conformance.stages.judging import JudgeRequest, judge_files, unclear_lines
 from conformance.traces.writer import check_target
 from conformance.workers import Workers, workers_for
 
@@ -105,7 +105,7 @@ MOST_BYTES = 64 * 2**20
 
 
 @contextmanager
-def _workers(request: Request, master: str | None) -> Iterator[Workers | None]:
+def _workers(request: JudgeRequest, master: str | None) -> Iterator[Workers | None]:
     """Spark's for many traces, or if a master is named; None for few, or for a single one."""
     few = request.only is not None or bytes_of(request.files) <= MOST_BYTES
     if few and master is None:
@@ -122,6 +122,6 @@ def _request(
     *,
     only: str | None = None,
     invariants_only: bool = False,
-) -> Request:
+) -> JudgeRequest:
     declared = Mapping() if mapping is None else load_mapping(mapping)
-    return Request(tuple(files), one_model(model), declared, mapping, only, invariants_only)
+    return JudgeRequest(tuple(files), one_model(model), declared, mapping, only, invariants_only)

@@ -13,7 +13,7 @@ import typer
 
 from conformance.cli.cluster import LibOption, VersionOption
 from conformance.cli.options import CompareOption, JsonOption, MasterOption, ReportOption
-from conformance.cli.session import Session, session
+from conformance.cli.session import CommandSession, session
 from conformance.events import Progress, StageFinished, StageStarted
 from conformance.files import check_folder, written_aside
 from conformance.inspect import outputs, page
@@ -87,7 +87,7 @@ def inspect_command(
         layouts = tuple(log_layout or ())
         inputs = Inputs(brokers_of(brokers), tuple(logs or ()), filters, verify, zone, layouts)
         jars = chosen_jars(version, kafka_lib)
-        tell = _Teller(work, "inspect")
+        tell = _Progress(work, "inspect")
         subject = ", ".join(inputs.brokers)
         work.emit(StageStarted("inspect", subject))
         with OnDemand(master) as workers:
@@ -98,22 +98,22 @@ def inspect_command(
                 workers=workers,
                 tell=lambda done, whole: tell(done >> 20, whole >> 20, "MB read"),
             )
-            found = inspect(
+            inspection = inspect(
                 evidence,
                 output,
                 workers=workers,
                 tell=lambda done, whole: tell(done, whole, "partitions judged"),
             )
-        outputs.write(found, output)
+        outputs.write(inspection, output)
         with written_aside(output / "index.html") as aside:
-            aside.write_text(page.dumps(found), encoding="utf-8")
-        _report(work, found, subject, output, time.monotonic() - started)
+            aside.write_text(page.dumps(inspection), encoding="utf-8")
+        _report(work, inspection, subject, output, time.monotonic() - started)
 
 
-class _Teller:
+class _Progress:
     """Progress, at most a few times a second."""
 
-    def __init__(self, work: Session, stage: str) -> None:
+    def __init__(self, work: CommandSession, stage: str) -> None:
         self._work = work
         self._stage = stage
         self._next = 0.0
@@ -125,31 +125,33 @@ class _Teller:
             self._work.emit(Progress(self._stage, done, whole, what))
 
 
-def _server_logs(found: Inspection) -> Iterator[str]:
+def _server_logs(inspection: Inspection) -> Iterator[str]:
     """What became of the lines of each server log."""
-    for log in found.server_logs[:_SHOWN]:
+    for log in inspection.server_logs[:_SHOWN]:
         layout = f"layout {log.layout}" if log.layout else "no known layout"
         yield f"server log of {log.broker or 'nobody'}: {log.path}: {layout}; {log.counts()}"
-    more = len(found.server_logs) - _SHOWN
+    more = len(inspection.server_logs) - _SHOWN
     if more > 0:
         yield f"{counted(more, 'further server log')}: findings.json has the counts of each"
 
 
-def _report(work: Session, found: Inspection, subject: str, output: Path, seconds: float) -> None:
+def _report(
+    work: CommandSession, inspection: Inspection, subject: str, output: Path, seconds: float
+) -> None:
     command = shlex.join(["kconform", *sys.argv[1:]])
-    for one in found.found:
-        work.emit(one.as_event(command))
-    for gap in [gap for gap in found.unjudged if gap.matters][:_SHOWN]:
+    for discovery in inspection.found:
+        work.emit(discovery.as_event(command))
+    for gap in [gap for gap in inspection.unjudged if gap.matters][:_SHOWN]:
         work.say(f"not judged: {gap.subject}: {gap.what}: {gap.why}")
-    for line in _server_logs(found):
+    for line in _server_logs(inspection):
         work.say(line)
-    files = found.files
+    files = inspection.files
     summary = (
-        f"{counted(found.partition_count, 'partition')} and {counted(found.group_count, 'group')} "
-        f"of {counted(len(found.copies.copies), 'broker')}; {counted(files['read'], 'file')} read, "
+        f"{counted(inspection.partition_count, 'partition')} and {counted(inspection.group_count, 'group')} "
+        f"of {counted(len(inspection.copies.copies), 'broker')}; {counted(files['read'], 'file')} read, "
         f"{files['skipped']} skipped, {files['error']} in error; "
-        f"copies up to {found.copies.apart / 1000:.0f} s apart"
+        f"copies up to {inspection.copies.apart / 1000:.0f} s apart"
     )
-    figures = found.figures()
-    work.emit(StageFinished("inspect", subject, found.verdict, seconds, summary, figures))
+    figures = inspection.figures()
+    work.emit(StageFinished("inspect", subject, inspection.verdict, seconds, summary, figures))
     work.closing = f"page: {output / 'index.html'}\nfindings: {output / 'findings.json'}"

@@ -170,11 +170,11 @@ class _LocalPaths(TyperCommand):
 def _without_uri(arg: str) -> str:
     from conformance.inputs import local_path  # every command loads it; `--help` does without
 
-    found = _FILE_URI.fullmatch(arg)
-    if found is None:
+    match = _FILE_URI.fullmatch(arg)
+    if match is None:
         return arg
     try:
-        return f"{found[1] or ''}{local_path(found[2])}"
+        return f"{match[1] or ''}{local_path(match[2])}"
     except UserError:  # another machine's: the command says so
         return arg
 

@@ -27,7 +27,7 @@ from conformance.cli.options import (
     configured,
     use_kafka_lib,
 )
-from conformance.cli.session import Session, session
+from conformance.cli.session import CommandSession, session
 from conformance.errors import UserError
 from conformance.inputs import local_path
 from conformance.modelcheck.check import CheckOptions
@@ -164,7 +164,7 @@ def _recorded(store: TraceStore, number: int) -> SavedDivergence:
 
 
 def _replay_suite(
-    work: Session,
+    work: CommandSession,
     context: Context,
     bench: Workbench,
     kind: str,

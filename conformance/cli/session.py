@@ -30,7 +30,7 @@ from conformance.verdict import Verdict
 
 
 @dataclass(slots=True)
-class Session:
+class CommandSession:
     """What a command works with. `extra` verdicts count beside those of the stages."""
 
     command: str
@@ -77,7 +77,7 @@ class _Console(Console):
 
 
 @contextmanager
-def _written(work: Session, finish: Callable[[], Report]) -> Iterator[None]:
+def _written(work: CommandSession, finish: Callable[[], Report]) -> Iterator[None]:
     """Write the reports, also after a failure: whoever looks for the report must find it."""
     try:
         yield
@@ -89,16 +89,16 @@ def _written(work: Session, finish: Callable[[], Report]) -> Iterator[None]:
         if work.reports is not None:
             work.finished = finish()
             files, since = work.reports.write(work.finished)
-            told = [f"{path.name:<12} {path}" for path in files]
+            lines = [f"{path.name:<12} {path}" for path in files]
             if since is not None:
-                told.insert(0, since.line())
-            work.closing = "\n".join([*told, *filter(None, [work.closing])])
+                lines.insert(0, since.line())
+            work.closing = "\n".join([*lines, *filter(None, [work.closing])])
 
 
 @contextmanager
 def session(
     command: str, *, as_json: bool, report: Path | None = None, compare: Path | None = None
-) -> Iterator[Session]:
+) -> Iterator[CommandSession]:
     """Run a command's body; afterwards print its verdict and leave with its exit code.
 
     With `as_json` standard output carries one JSON object and nothing else, whatever happens.
@@ -111,7 +111,7 @@ def session(
         with Terminal(console) as terminal:
             collector = Collector(terminal)
             settings = load_settings(Path.cwd())
-            work = Session(command, settings, collector, terminal.line, as_json=as_json)
+            work = CommandSession(command, settings, collector, terminal.line, as_json=as_json)
             if report is not None or compare is not None:
                 work.report_to(report, compare)
 

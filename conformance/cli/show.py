@@ -56,10 +56,10 @@ def show(
             "stages",
             [
                 (
-                    f"--- {one.title}\n{one.text}\n",
-                    {"stage": one.stage, "title": one.title, "text": one.text},
+                    f"--- {stage_text.title}\n{stage_text.text}\n",
+                    {"stage": stage_text.stage, "title": stage_text.title, "text": stage_text.text},
                 )
-                for one in shown
+                for stage_text in shown
             ],
         )
 
@@ -83,9 +83,9 @@ def _prepared(name: str, model: str | None, config: Path | None, *, typed: bool)
 
 
 def _model(model: str, config: Path | None) -> Model:
-    found = find_models([configured(model, config)])
-    if len(found) > 1:
+    models = find_models([configured(model, config)])
+    if len(models) > 1:
         raise UserError(
-            f"{model} names {len(found)} models; name one: {found[0].name}, for example."
+            f"{model} names {len(models)} models; name one: {models[0].name}, for example."
         )
-    return found[0]
+    return models[0]

@@ -14,7 +14,7 @@ from conformance.errors import ExitCode, UserError
 from conformance.files import check_file, written_aside
 from conformance.report import page
 from conformance.report.text import printable
-from conformance.stages.story import Told, read_story
+from conformance.stages.story import StoryFile, read_story
 from conformance.story.behaviour import end_lines, step_lines
 from conformance.story.exhibit import exhibit
 from conformance.story.scene import scene_of
@@ -44,8 +44,8 @@ def story(
             raise UserError("Give --svg or --html, not both.")
         if output is not None:
             check_file(output)
-        told = read_story(file, model)
-        text = _drawn(told, as_page=html) if svg or html else _text(told)
+        story_file = read_story(file, model)
+        text = _drawn(story_file, as_page=html) if svg or html else _text(story_file)
         if output is None:
             sys.stdout.write(text)
             sys.stdout.flush()
@@ -55,14 +55,18 @@ def story(
         raise SystemExit(ExitCode.PASS)
 
 
-def _drawn(told: Told, *, as_page: bool) -> str:
-    behaviour = told.behaviour
+def _drawn(story_file: StoryFile, *, as_page: bool) -> str:
+    behaviour = story_file.behaviour
     if as_page:
-        return page.behaviour_page(exhibit(behaviour, told.picture, told.title), told.title)
-    return standalone(scene_of(behaviour, told.picture), told.title, end_lines(behaviour))
+        return page.behaviour_page(
+            exhibit(behaviour, story_file.picture, story_file.title), story_file.title
+        )
+    return standalone(
+        scene_of(behaviour, story_file.picture), story_file.title, end_lines(behaviour)
+    )
 
 
-def _text(told: Told) -> str:
-    behaviour = told.behaviour
-    shown = (told.title, *step_lines(behaviour), *end_lines(behaviour))
+def _text(story_file: StoryFile) -> str:
+    behaviour = story_file.behaviour
+    shown = (story_file.title, *step_lines(behaviour), *end_lines(behaviour))
     return "".join(f"{printable(line)}\n" for line in shown)

@@ -19,7 +19,7 @@ from conformance.files import check_file
 from conformance.inputs import read_toml
 from conformance.kafka.jars import chosen_jars
 from conformance.kafka.schemas import Schemas
-from conformance.kafka.tap import Link, Rule, TapThread, writer_to
+from conformance.kafka.tap import TapLink, TapRule, TapThread, writer_to
 from conformance.verdict import Verdict
 
 
@@ -54,7 +54,7 @@ def tap(
             output.parent.mkdir(parents=True, exist_ok=True)
             # Line by line: whoever follows the file sees each message when it passes.
             file = stack.enter_context(output.open("w", encoding="utf-8", buffering=1))
-            link = Link(f"client->{broker}", listen, int(port), host)
+            link = TapLink(f"client->{broker}", listen, int(port), host)
             proxy = stack.enter_context(TapThread(schemas, [link], writer_to(file), follow=True))
             proxy.add_rules(read)
             work.say(f"bootstrap.servers=127.0.0.1:{proxy.ports[0]} leads to {broker}")
@@ -71,12 +71,12 @@ class _Rules(msgspec.Struct, forbid_unknown_fields=True):
     rule: tuple[dict[str, Any], ...] = ()
 
 
-def _rule(table: dict[str, Any]) -> Rule:
-    Rule(**table)  # knows its keys
-    return msgspec.convert(table, Rule)  # and msgspec their types
+def _rule(table: dict[str, Any]) -> TapRule:
+    TapRule(**table)  # knows its keys
+    return msgspec.convert(table, TapRule)  # and msgspec their types
 
 
-def read_rules(path: Path) -> tuple[Rule, ...]:
+def read_rules(path: Path) -> tuple[TapRule, ...]:
     """The rules of a TOML file: `[[rule]]` tables. Raises UserError."""
     tables = read_toml(path, _Rules, "a file of rules", "docs/tap.md").rule
     try:

@@ -15,7 +15,7 @@ from conformance.events import JsonValue
 from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.manifest import find_models
 from conformance.stages.context import Context
-from conformance.stages.versions import Cell
+from conformance.stages.versions import VersionCell
 from conformance.stages.versions import versions as versions_stage
 
 
@@ -60,27 +60,27 @@ def _names(given: str) -> list[str]:
     """
     if given.startswith("exec:"):
         return [given]
-    found: list[str] = []
+    names: list[str] = []
     for name in filter(None, map(str.strip, given.split(","))):
-        family = found[-1].partition("-")[0] if found and name[0].isdigit() else ""
-        found.append(f"{family}-{name}" if family else name)
-    return found
+        family = names[-1].partition("-")[0] if names and name[0].isdigit() else ""
+        names.append(f"{family}-{name}" if family else name)
+    return names
 
 
-def _object(cells: Sequence[Cell]) -> dict[str, JsonValue]:
+def _object(cells: Sequence[VersionCell]) -> dict[str, JsonValue]:
     """By model, by system."""
-    found: dict[str, dict[str, JsonValue]] = {}
+    result: dict[str, dict[str, JsonValue]] = {}
     for cell in cells:
-        found.setdefault(cell.model, {})[cell.system] = {
+        result.setdefault(cell.model, {})[cell.system] = {
             "answer": str(cell.answer),
             "deviations": list(cell.deviations),
             "tests": cell.tests,
             "steps": cell.steps,
         }
-    return dict(found)
+    return dict(result)
 
 
-def _table(cells: Sequence[Cell]) -> list[str]:
+def _table(cells: Sequence[VersionCell]) -> list[str]:
     """A row for each model, a column for each system; below it what was driven and agreed."""
     systems = list(dict.fromkeys(cell.system for cell in cells))
     rows = [["", *systems]]

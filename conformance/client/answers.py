@@ -19,12 +19,12 @@ from conformance.tla import Action, ActionPattern, Fn, Selection, Spec, State
 __all__ = [
     "GOOD",
     "WISHES",
-    "Answers",
+    "ActionStep",
+    "AllowedAnswers",
+    "AnswerPath",
     "BoundsReached",
     "Lane",
     "Reader",
-    "Taken",
-    "Way",
 ]
 
 Lane = str
@@ -96,7 +96,7 @@ GOOD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ActionStep:
     """A step, and the state after it."""
 
     action: Action
@@ -104,11 +104,11 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AnswerPath:
     """Steps that end with an answer: its error, and what the answer makes of the client."""
 
     outcome: str
-    steps: tuple[Taken, ...]
+    steps: tuple[ActionStep, ...]
 
 
 class Reader:
@@ -155,7 +155,7 @@ class BoundsReached(Exception):
     """The specification's bounds leave a request without an answer: ids, generations."""
 
 
-class Answers:
+class AllowedAnswers:
     """Answers to the requests of one kind of client; keeps what it found of states."""
 
     def __init__(self, spec: Spec, others: Sequence[str]) -> None:
@@ -163,16 +163,16 @@ class Answers:
         self._spec = spec
         self._others = others
         self.has_double = DOUBLE in others
-        ours = [ActionPattern(name, (one,)) for one in others for name in _OURS]
-        ours += [ActionPattern("TakesUp", (one, 1)) for one in others]
-        begun = [ActionPattern(name, (one,)) for one in others for name in _BEGUN]
+        ours = [ActionPattern(name, (other,)) for other in others for name in _OURS]
+        ours += [ActionPattern("TakesUp", (other, 1)) for other in others]
+        begun = [ActionPattern(name, (other,)) for other in others for name in _BEGUN]
         self._following = spec.select(ours)
         self._environment = spec.select([*begun, *map(ActionPattern, _TIMERS)])
         self._answering: dict[Lane, Selection] = {
             lane: spec.select([_of_client(name) for name in names])
             for lane, names in _ANSWERING.items()
         }
-        self._moves: dict[tuple[State, Lane], tuple[tuple[Taken, ...], ...]] = {}
+        self._moves: dict[tuple[State, Lane], tuple[tuple[ActionStep, ...], ...]] = {}
 
     def way(
         self,
@@ -182,18 +182,18 @@ class Answers:
         draw: random.Random,
         *,
         by_coordinator: bool = False,
-    ) -> Way:
+    ) -> AnswerPath:
         """The way to the first of these answers that can be given, or to another if none can.
 
         `by_coordinator`: no broker answers that is not the coordinator.
 
         BoundsReached if the request cannot be answered at all.
         """
-        found: dict[str, Way] = {}
+        answer_paths: dict[str, AnswerPath] = {}
         seen = {state}
-        ahead: deque[tuple[State, tuple[Taken, ...]]] = deque([(state, ())])
+        ahead: deque[tuple[State, tuple[ActionStep, ...]]] = deque([(state, ())])
         for _ in range(_MOST_STATES):
-            if not ahead or (wishes and wishes[0] in found):
+            if not ahead or (wishes and wishes[0] in answer_paths):
                 break
             before, path = ahead.popleft()
             for move in _shuffled(self._moves_of(before, lane), draw):
@@ -207,21 +207,24 @@ class Answers:
                     ahead.append((after, steps))
                 else:
                     outcome = self.reader.outcome(after, lane)
-                    found.setdefault(outcome, Way(outcome, steps))
-        if not found:
+                    answer_paths.setdefault(outcome, AnswerPath(outcome, steps))
+        if not answer_paths:
             raise BoundsReached(
                 "the specification's bounds (member ids, generations) have no answer left to it"
             )
-        return next((found[one] for one in wishes if one in found), next(iter(found.values())))
+        return next(
+            (answer_paths[wish] for wish in wishes if wish in answer_paths),
+            next(iter(answer_paths.values())),
+        )
 
-    def prelude(self, state: State, lane: Lane, draw: random.Random) -> tuple[Taken, ...]:
+    def prelude(self, state: State, lane: Lane, draw: random.Random) -> tuple[ActionStep, ...]:
         """Something that happens beside the request, and leaves it waiting; () if nothing can."""
         moves = [
             move for move in self._moves_of(state, lane) if self.reader.waits(move[-1].state, lane)
         ]
         return draw.choice(moves) if moves else ()
 
-    def _moves_of(self, state: State, lane: Lane) -> tuple[tuple[Taken, ...], ...]:
+    def _moves_of(self, state: State, lane: Lane) -> tuple[tuple[ActionStep, ...], ...]:
         known = self._moves.get((state, lane))
         if known is None:
             if len(self._moves) > _REMEMBERED:
@@ -229,15 +232,15 @@ class Answers:
             known = self._moves[state, lane] = tuple(self._found_moves(state, lane))
         return known
 
-    def _found_moves(self, state: State, lane: Lane) -> Iterator[tuple[Taken, ...]]:
+    def _found_moves(self, state: State, lane: Lane) -> Iterator[tuple[ActionStep, ...]]:
         firsts: dict[State, Action] = {}
         for selection in (self._answering[lane], self._environment):
             for action, after in self._spec.successors_in(selection, state):
                 firsts.setdefault(after, action)  # most choices of the coordinator come to the same
         for after, action in firsts.items():
-            yield self._followed(Taken(action, after))
+            yield self._followed(ActionStep(action, after))
 
-    def _followed(self, first: Taken) -> tuple[Taken, ...]:
+    def _followed(self, first: ActionStep) -> tuple[ActionStep, ...]:
         """A step with what members of ours do at once after it."""
         steps = [first]
         for _ in range(_MOST_FOLLOWING):
@@ -246,7 +249,7 @@ class Answers:
             following = following or self._joins_again(state)
             if not following:
                 break
-            steps.append(Taken(*following[0]))
+            steps.append(ActionStep(*following[0]))
         return tuple(steps)
 
     def _joins_again(self, state: State) -> list[tuple[Action, State]]:
@@ -277,6 +280,6 @@ def _of_client(name: str) -> ActionPattern:
 
 
 def _shuffled(
-    moves: Sequence[tuple[Taken, ...]], draw: random.Random
-) -> Sequence[tuple[Taken, ...]]:
+    moves: Sequence[tuple[ActionStep, ...]], draw: random.Random
+) -> Sequence[tuple[ActionStep, ...]]:
     return draw.sample(moves, len(moves))

@@ -180,7 +180,9 @@ class LoopBroker:
         topics = tuple(
             module.ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=tuple(self._offset(topic.name, one, module) for one in topic.partitions),
+                partitions=tuple(
+                    self._offset(topic.name, partition, module) for partition in topic.partitions
+                ),
             )
             for topic in received.body.topics
         )
@@ -204,7 +206,8 @@ class LoopBroker:
                 topic=getattr(topic, "topic", None),
                 topic_id=getattr(topic, "topic_id", None),
                 partitions=tuple(
-                    self._read(self._name(topic), one, module) for one in topic.partitions
+                    self._read(self._name(topic), partition, module)
+                    for partition in topic.partitions
                 ),
             )
             for topic in received.body.topics

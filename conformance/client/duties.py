@@ -88,9 +88,9 @@ _NO_AIMS = {("JoinGroup", "MEMBER_ID_REQUIRED"), ("OffsetCommit", "REBALANCE_IN_
 """The first comes by itself. The second hardly ever comes: a group that completes a rebalance has
 the next generation, so it answers ILLEGAL_GENERATION (GroupCoordinator.doCommitOffsets)."""
 AIMS = tuple(
-    one
-    for one in KINDS
-    if one.owes in (Act.JOIN, Act.END) and (one.api, one.answer) not in _NO_AIMS
+    kind
+    for kind in KINDS
+    if kind.owes in (Act.JOIN, Act.END) and (kind.api, kind.answer) not in _NO_AIMS
 )
 """Those that do not come by themselves: an example aims at each in its turn."""
 
@@ -119,22 +119,22 @@ class Duties:
 
     def owes(self, *acts: Act) -> bool:
         """Whether one of these is owed."""
-        return any(one.kind.owes in acts for one in self.open)
+        return any(duty.kind.owes in acts for duty in self.open)
 
     def open_of(self, kind: DutyKind) -> bool:
         """Whether this kind is owed."""
-        return any(one.kind == kind for one in self.open)
+        return any(duty.kind == kind for duty in self.open)
 
     def meet(self, *acts: Act) -> None:
         """The client did what it owed."""
-        for one in self.open:
-            if one.kind.owes in acts:
-                self.done[one.kind] += 1
+        for duty in self.open:
+            if duty.kind.owes in acts:
+                self.done[duty.kind] += 1
         self.release(*acts)
 
     def release(self, *acts: Act) -> None:
         """The client owes these no longer, though it did not do them: something came between."""
-        self._keep(lambda one: one.kind.owes not in acts)
+        self._keep(lambda duty: duty.kind.owes not in acts)
 
     def forget(self, seconds: float) -> None:
         """A connection has ended: answers that are no older may never be read.
@@ -142,12 +142,12 @@ class Duties:
         Who ends closes its connections: an end is still owed.
         """
         latest = time.monotonic() - seconds
-        self._keep(lambda one: one.at < latest or one.kind.owes is Act.END)
+        self._keep(lambda duty: duty.at < latest or duty.kind.owes is Act.END)
 
     def overdue(self) -> Duty | None:
         """The first that was due."""
         now = time.monotonic()
-        return next((one for one in self.open if now - one.at > one.bound), None)
+        return next((duty for duty in self.open if now - duty.at > duty.bound), None)
 
     def _keep(self, wanted: Callable[[Duty], bool]) -> None:
         self.open = list(filter(wanted, self.open))
@@ -155,4 +155,4 @@ class Duties:
 
 def not_exercised(done: Mapping[DutyKind, int]) -> tuple[DutyKind, ...]:
     """The kinds of duty that the client never had to fulfil."""
-    return tuple(one for one in KINDS if not done.get(one))
+    return tuple(kind for kind in KINDS if not done.get(kind))

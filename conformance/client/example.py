@@ -22,10 +22,10 @@ from pathlib import Path
 from conformance.client.answers import (
     GOOD,
     WISHES,
-    Answers,
+    ActionStep,
+    AllowedAnswers,
     BoundsReached,
     Lane,
-    Taken,
 )
 from conformance.client.breaches import Breach, unreadable_parts
 from conformance.client.duties import (
@@ -37,7 +37,7 @@ from conformance.client.duties import (
     DutyKind,
     duty_kind,
 )
-from conformance.client.given import Given
+from conformance.client.given import GivenAnswers
 from conformance.client.messages import (
     SENDS,
     Messages,
@@ -53,18 +53,18 @@ from conformance.client.messages import (
 from conformance.client.process import (
     CALLBACKS,
     Callback,
-    Callbacks,
+    CallbackPipe,
     ClientProcess,
     arguments,
     python_first,
 )
 from conformance.client.requests import MemberRequest
-from conformance.client.server import Link, Server, narrower
-from conformance.client.subject import GROUP, TOPIC, Names, Subject, subject_of
+from conformance.client.server import ClientLink, Server, narrower
+from conformance.client.subject import GROUP, TOPIC, JoiningClient, MemberNames, subject_of
 from conformance.errors import UserError
-from conformance.judge.budget import Limits, Spent
+from conformance.judge.budget import JudgeLimits, LimitReached
 from conformance.judge.events import Event
-from conformance.judge.follow import Following
+from conformance.judge.follow import FollowedRecording
 from conformance.kafka.entities import Entity, Received, in_milliseconds
 from conformance.tla import Action, ActionPattern, Spec, State, Value
 
@@ -73,10 +73,10 @@ __all__ = [
     "OWES_CALLBACK",
     "OWES_REQUEST",
     "QUIET",
+    "ClientKind",
     "Ending",
+    "ExamplePlan",
     "ExampleResult",
-    "Kind",
-    "Plan",
     "aim_of",
     "run_example",
     "silent",
@@ -87,11 +87,11 @@ QUIET = 0
 OWES_REQUEST, OWES_CALLBACK = "ClientOwesRequest", "ClientOwesCallback"
 """The state formulas that say whether the client has to send, or to tell its user, something."""
 LOST_REQUEST, LOST_ANSWER = "connection cut, request lost", "connection cut, answer lost"
-LIMITS = Limits(silent=5, candidates=5_000, seconds=300.0)
+LIMITS = JudgeLimits(silent=5, candidates=5_000, seconds=300.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExamplePlan:
     """What all examples have in common. Times are in seconds."""
 
     command: str
@@ -109,21 +109,21 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ClientKind:
     """The specification bound for one kind of client, and the answers that it allows."""
 
     spec: Spec
-    answers: Answers
+    answers: AllowedAnswers
 
 
-Kinds = Callable[[Subject], Kind]
+Kinds = Callable[[JoiningClient], ClientKind]
 
 
-def silent(*, told: bool) -> tuple[ActionPattern, ...]:
+def silent(*, is_told: bool) -> tuple[ActionPattern, ...]:
     """The client's steps that nobody sees; with callbacks, those that have none."""
     names = ["ProcessesJoinGroup", "ProcessesSyncGroup", "DropsJoin", "ReadsAnswer"]
     names += ["SetsAside", "ReadsAside", "ResumesSync", "StopsResending"]
-    names += [] if told else ["CompletesJoin"]
+    names += [] if is_told else ["CompletesJoin"]
     return tuple(ActionPattern(name, ("m1",)) for name in names)
 
 
@@ -148,7 +148,7 @@ class ExampleResult:
     number: int
     ending: Ending
     detail: str
-    subject: Subject | None
+    subject: JoiningClient | None
     events: tuple[Event, ...]
     story: tuple[str, ...]
     given: Mapping[tuple[str, str], int]
@@ -176,22 +176,24 @@ def aim_of(number: int) -> DutyKind:
     return AIMS[(number - 1) // 2 % len(AIMS)]
 
 
-async def run_example(plan: Plan, number: int, kinds: Kinds, *, told: bool) -> ExampleResult:
+async def run_example(
+    plan: ExamplePlan, number: int, kinds: Kinds, *, is_told: bool
+) -> ExampleResult:
     """Start a client, answer it, end it. `told`: the client tells of its callbacks.
 
     UserError for a client that cannot be judged.
     """
     with tempfile.TemporaryDirectory(prefix="kconform-client-") as folder:
-        example = _Example(plan, number, kinds, told, Path(folder))
+        example = _Example(plan, number, kinds, is_told, Path(folder))
         return await example.run()
 
 
 @dataclass(frozen=True, slots=True)
-class _Joined:
+class _JoinedExample:
     """What there is from the first JoinGroup on."""
 
-    kind: Kind
-    following: Following
+    kind: ClientKind
+    following: FollowedRecording
     messages: Messages
     at: float = field(default_factory=time.monotonic)
 
@@ -200,7 +202,7 @@ class _Joined:
 class _Example:
     """An example while it runs. No task sees half of a step: each is taken without waiting."""
 
-    plan: Plan
+    plan: ExamplePlan
     number: int
     kinds: Kinds
     told: bool
@@ -209,12 +211,12 @@ class _Example:
     story: list[str] = field(default_factory=list)
     ending: Ending | None = None
     detail: str = ""
-    subject: Subject | None = None
+    subject: JoiningClient | None = None
     answered: int = 0
     began: float = field(default_factory=time.monotonic)
     callbacks_seen: int = 0
     _problem: BaseException | None = None
-    _joined: _Joined | None = None
+    _joined: _JoinedExample | None = None
     _unread: float | None = None
     """When the client was told something last that it has perhaps not read."""
     _unread_channel: bool = False
@@ -223,7 +225,7 @@ class _Example:
     _told_at: dict[Value, float] = field(default_factory=dict)
     """When each answer to a heartbeat or commit, as the specification has it, was given last."""
     _duties: Duties = field(default_factory=Duties)
-    _given: Given = field(default_factory=Given)
+    _given: GivenAnswers = field(default_factory=GivenAnswers)
     _breaches: dict[str, Breach] = field(default_factory=dict)
     """The first of each title."""
     _limits: list[str] = field(default_factory=list)
@@ -239,7 +241,7 @@ class _Example:
     _late_by: float = 0.0
     _heard_at: list[tuple[int, Callback]] = field(default_factory=list)
     """Callbacks that have come, with the tick, and are no events yet."""
-    _answered_on: Link | None = None
+    _answered_on: ClientLink | None = None
     """Where a JoinGroup, SyncGroup or LeaveGroup was answered last."""
     _channel_waits: bool = False
     """Whether a JoinGroup, SyncGroup or LeaveGroup has come, and is not over."""
@@ -253,13 +255,13 @@ class _Example:
     _draw: random.Random = field(init=False)
     _aim: DutyKind = field(init=False)
     """What the example tries to make the client owe, once at least."""
-    _callbacks: Callbacks = field(init=False)
+    _callbacks: CallbackPipe = field(init=False)
     _over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self._draw = random.Random(f"{self.plan.seed}-{self.number}")
         self._aim = aim_of(self.number)
-        self._callbacks = Callbacks(self.folder)
+        self._callbacks = CallbackPipe(self.folder)
 
     # ---- the whole of it -------------------------------------------------------------------
 
@@ -368,7 +370,7 @@ class _Example:
             self._over.set()
 
     @property
-    def _at(self) -> _Joined:
+    def _at(self) -> _JoinedExample:
         assert self._joined is not None, "the client has not joined"
         return self._joined
 
@@ -388,24 +390,24 @@ class _Example:
 
     def _heard(self) -> None:
         """The callbacks that have come; what they are in the order of things shows later."""
-        for one in self._callbacks.read():
+        for callback in self._callbacks.read():
             self.callbacks_seen += 1
-            closes = self._closing and one.kind != "assigned"
+            closes = self._closing and callback.kind != "assigned"
             if self.told and self._joined is not None and not closes:
-                self._heard_at.append((self._ticks, one))
+                self._heard_at.append((self._ticks, callback))
 
     def _callbacks_before(self, tick: int | None = None) -> None:
         """Take the callbacks as events, those that came before a tick; all, if none is named."""
         while self._heard_at and self._going_on:
-            came, one = self._heard_at[0]
+            came, callback = self._heard_at[0]
             if tick is not None and came >= tick:
                 return
             del self._heard_at[0]
-            shown = ", ".join(map(str, sorted(one.partitions))) or "nothing"
-            text = f"client: callback {one.kind} ({shown})"
+            shown = ", ".join(map(str, sorted(callback.partitions))) or "nothing"
+            text = f"client: callback {callback.kind} ({shown})"
             self._say(text)
-            event = assigned_event if one.kind == "assigned" else given_up_event
-            self._see(event(one.partitions, text))
+            event = assigned_event if callback.kind == "assigned" else given_up_event
+            self._see(event(callback.partitions, text))
 
     def _settle_answers(self) -> None:
         """Of what was told long ago, the client has read all."""
@@ -502,7 +504,7 @@ class _Example:
         unread = self._at.kind.answers.reader.of(state, "aside", "m1")
         assert isinstance(unread, frozenset), "a set of answers"
         latest = time.monotonic() - self.plan.read
-        return all(self._told_at.get(one, 0.0) > latest for one in unread)
+        return all(self._told_at.get(item, 0.0) > latest for item in unread)
 
     def _forget_unread(self) -> None:
         """A connection has ended: an answer that was given a moment ago may never be read."""
@@ -526,14 +528,14 @@ class _Example:
 
     def _died_early(self, client: ClientProcess) -> None:
         """A command that has never joined is its user's mistake; this one has (QUIET)."""
-        told = f"exit status {client.exit_status}"
+        text = f"exit status {client.exit_status}"
         lines = client.last_lines()
         if self.number == QUIET and not self._limits:
             raise UserError(
-                f"The client ended ({told}) before it had joined the group. Its last lines:\n"
+                f"The client ended ({text}) before it had joined the group. Its last lines:\n"
                 f"{lines or '(none)'}"
             )
-        self._end(Ending.ABSENT, f"{told}: {lines.rpartition(chr(10))[2]}")
+        self._end(Ending.ABSENT, f"{text}: {lines.rpartition(chr(10))[2]}")
 
     def _told_fatal(self, state: State) -> bool:
         """Whether the user was, or is about to be, thrown an error."""
@@ -595,7 +597,7 @@ class _Example:
         except Exception as error:  # noqa: BLE001  whatever it is, it ends the example
             self._stop(error)
 
-    def dropped(self, requests: Sequence[MemberRequest], link: Link) -> None:
+    def dropped(self, requests: Sequence[MemberRequest], link: ClientLink) -> None:
         """As of `server.Handler`."""
         self._forget_unread()
         if link is self._answered_on and self._going_on:
@@ -613,7 +615,7 @@ class _Example:
                 self._channel_waits = False
                 self._see(lost_event("channel", text))
 
-    async def exchange(self, request: MemberRequest, link: Link) -> Entity | None:
+    async def exchange(self, request: MemberRequest, link: ClientLink) -> Entity | None:
         """As of `server.Handler`."""
         try:
             async with self._lanes[lane_of(request)]:
@@ -628,7 +630,7 @@ class _Example:
 
     def _no_longer_behind(self, request: MemberRequest) -> int:
         """Take a request out of those that wait; its number among them, from 1."""
-        index = next(n for n, one in enumerate(self._behind) if one is request)
+        index = next(n for n, item in enumerate(self._behind) if item is request)
         del self._behind[index]
         return index + 1
 
@@ -638,7 +640,7 @@ class _Example:
 
     def _stop(self, error: Exception) -> None:
         """A bound of the loop's own says nothing of the client; all else is the loop's fault."""
-        if isinstance(error, BoundsReached | Spent):
+        if isinstance(error, BoundsReached | LimitReached):
             self._end(Ending.LIMITED, str(error))
         else:
             self._fail(error)
@@ -647,7 +649,7 @@ class _Example:
         self._problem = self._problem or error
         self._over.set()
 
-    async def _taken(self, request: MemberRequest, link: Link) -> Entity | None:
+    async def _taken(self, request: MemberRequest, link: ClientLink) -> Entity | None:
         if not self._going_on:
             return None
         lane = lane_of(request)
@@ -668,10 +670,10 @@ class _Example:
         self.subject = subject_of(request)
         kind = self.kinds(self.subject)
         salt = f"{random.Random(f'{self.plan.seed}-{self.number}-ids').getrandbits(64):016x}"
-        self._joined = _Joined(
+        self._joined = _JoinedExample(
             kind,
-            Following(kind.spec, silent(told=self.told), LIMITS),
-            Messages(self.subject, Names(salt), self.told),
+            FollowedRecording(kind.spec, silent(is_told=self.told), LIMITS),
+            Messages(self.subject, MemberNames(salt), self.told),
         )
 
     def _sent(self, request: MemberRequest) -> bool:
@@ -711,9 +713,9 @@ class _Example:
 
     def _meet_by_channel(self) -> None:
         """What the client owed it has sent, if by all that is possible it has read why."""
-        owed = [one for one in self._duties.open if one.kind.owes in (Act.JOIN, Act.SYNC)]
+        owed = [duty for duty in self._duties.open if duty.kind.owes in (Act.JOIN, Act.SYNC)]
         if (
-            any(one.kind.api in ("Heartbeat", "OffsetCommit") for one in owed)
+            any(duty.kind.api in ("Heartbeat", "OffsetCommit") for duty in owed)
             and self._may_be_unread()
         ):
             self._duties.release(Act.JOIN)
@@ -723,7 +725,7 @@ class _Example:
     def _may_be_unread(self) -> bool:
         """Whether an answer to a heartbeat or a commit is perhaps still to be read."""
         reader = self._at.kind.answers.reader
-        return any(reader.of(one, "aside", "m1") for one in self._at.following.states)
+        return any(reader.of(state, "aside", "m1") for state in self._at.following.states)
 
     def _lost(self, lane: Lane, text: str) -> None:
         """The exchange ends without an answer."""
@@ -733,12 +735,14 @@ class _Example:
         self._say(text)
         self._see(lost_event(lane, text))
 
-    async def _held(self, link: Link) -> bool:
+    async def _held(self, link: ClientLink) -> bool:
         """Let time pass before the answer is decided; False if the client gives up meanwhile."""
         late = not self._calm and self._draw.random() < _LATE
         return await _waited(link, self._draw.uniform(*(_LONG if late else _SHORT)))
 
-    async def _answered(self, request: MemberRequest, lane: Lane, link: Link) -> Entity | None:
+    async def _answered(
+        self, request: MemberRequest, lane: Lane, link: ClientLink
+    ) -> Entity | None:
         api, reader = request.name, self._at.kind.answers.reader
         self.answered += api != "OffsetCommit"
         self._calm = self._calm or self.answered > self.plan.requests
@@ -757,13 +761,13 @@ class _Example:
             if self.ending is not None:
                 return None
         state = self._now(lane)
-        told = f"coordinator: {api}: {self._at.messages.told_of(request, state, reader)}"
+        text = f"coordinator: {api}: {self._at.messages.told_of(request, state, reader)}"
         if outcome == LOST_ANSWER:
             self.given[api, LOST_ANSWER] += 1
-            self._lost(lane, f"{told}, which is lost: the connection is cut")
+            self._lost(lane, f"{text}, which is lost: the connection is cut")
             return None
         self.given[api, reader.outcome(state, lane)] += 1
-        self._say(told)
+        self._say(text)
         if lane == "heartbeat":
             self._told_at[reader.of_client(state, lane)] = time.monotonic()
         self._note_unread(api, lane, str(reader.of_client(state, lane)["error"]))
@@ -791,10 +795,10 @@ class _Example:
         if lane != "heartbeat" or reader.of_client(state, lane)["error"] != "NONE":
             return False
         return any(
-            reader.of(one, "memberState", "m1") == "STABLE"
-            and reader.of_client(one, "joinFuture")["state"] == "None"
-            and not self._holds(OWES_REQUEST, (one,))
-            for one in self._at.following.states
+            reader.of(state, "memberState", "m1") == "STABLE"
+            and reader.of_client(state, "joinFuture")["state"] == "None"
+            and not self._holds(OWES_REQUEST, (state,))
+            for state in self._at.following.states
         )
 
     def _now(self, lane: Lane) -> State:
@@ -819,7 +823,7 @@ class _Example:
             wishes = [self._aim.answer, *wishes]
         if wishes[0] == LOST_REQUEST:
             return LOST_REQUEST
-        possible = [one for one in wishes if one not in (LOST_REQUEST, LOST_ANSWER)]
+        possible = [wish for wish in wishes if wish not in (LOST_REQUEST, LOST_ANSWER)]
         now = self._now(lane)
         way = answers.way(now, lane, possible, self._draw, by_coordinator=calm)
         self._take(way.steps, lane, may_park=not calm)
@@ -839,8 +843,8 @@ class _Example:
         if self.subject is None or self.subject.instance is None:
             faults.remove("FENCED_INSTANCE_ID")
         if aims:
-            faults = [one for one in faults if one not in FATAL]
-        liked = sorted(faults, key=lambda one: -self._draw.random() * self._liking(api, one))
+            faults = [fault for fault in faults if fault not in FATAL]
+        liked = sorted(faults, key=lambda name: -self._draw.random() * self._liking(api, name))
         wanted = _FAULTS[api] * (_BEFORE_AIM if aims else 1.0)
         return [*liked, *good] if self._draw.random() < wanted else [*good, *liked]
 
@@ -848,24 +852,24 @@ class _Example:
         own = random.Random(f"{self.plan.seed}-{self.number}-{api}-{outcome}").random()
         return own / (1 + self.given[api, outcome])
 
-    def _take(self, steps: Sequence[Taken], lane: Lane, *, may_park: bool = False) -> None:
+    def _take(self, steps: Sequence[ActionStep], lane: Lane, *, may_park: bool = False) -> None:
         """Take the steps; where a request is parked, perhaps let it be for a while."""
         reader = self._at.kind.answers.reader
         parks = may_park and self._draw.random() < _PARKED
         before = self._now(lane)
-        for taken in steps:
-            event = step_event(before, taken, reader)
+        for step in steps:
+            event = step_event(before, step, reader)
             if not self._at.following.see(event):
                 raise AssertionError(f"the coordinator took a step that nothing explains: {event}")
-            self._note_replaced(before, taken)
-            before = taken.state
-            self._tell_step(str(taken.action))
+            self._note_replaced(before, step)
+            before = step.state
+            self._tell_step(str(step.action))
             if parks and str(reader.of_client(before, lane)["type"]).endswith("Parked"):
                 return
 
-    def _note_replaced(self, before: State, taken: Taken) -> None:
+    def _note_replaced(self, before: State, step: ActionStep) -> None:
         """Keep the id of a static member whose place the client takes."""
-        if taken.action == Action("HandlesJoinGroup", ("m1",)) and self._at.kind.answers.has_double:
+        if step.action == Action("HandlesJoinGroup", ("m1",)) and self._at.kind.answers.has_double:
             self._replaced = self._at.kind.answers.reader.static_id(before)
 
     def _tell_step(self, action: str) -> None:
@@ -892,7 +896,7 @@ _FAULTS = {"JoinGroup": 0.3, "SyncGroup": 0.4, "Heartbeat": 0.4, "OffsetCommit":
 """How often an error or a cut connection is wanted."""
 
 
-async def _waited(link: Link, seconds: float) -> bool:
+async def _waited(link: ClientLink, seconds: float) -> bool:
     """Let time pass; False if the client ends the connection meanwhile."""
     try:
         await asyncio.wait_for(link.ended.wait(), seconds)

@@ -21,7 +21,7 @@ Membership = tuple[str, int]
 
 
 @dataclass(slots=True)
-class Given:
+class GivenAnswers:
     """Of one example."""
 
     logs: RecordLogs = field(default_factory=lambda: RecordLogs(1))
@@ -70,7 +70,7 @@ class Given:
         """What a Fetch asks for and the client does not hold, `reads` s after its assignment."""
         if self._now is None or time.monotonic() - self._since <= reads:
             return
-        asked = {one.partition for topic in body.topics for one in topic.partitions}
+        asked = {partition.partition for topic in body.topics for partition in topic.partitions}
         if not asked <= self._now:
             yield Breach(
                 "fetches a partition that it was not assigned",

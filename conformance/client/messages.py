@@ -12,13 +12,13 @@ from typing import cast
 from kio.schema.errors import ErrorCode
 from msgspec.structs import replace
 
-from conformance.client.answers import Lane, Reader, Taken
+from conformance.client.answers import ActionStep, Lane, Reader
 from conformance.client.requests import MemberRequest
 from conformance.client.subject import (
     CLIENT,
     PARTITIONS,
-    Names,
-    Subject,
+    JoiningClient,
+    MemberNames,
     assignment_bytes,
     assignments_of,
     ids_of,
@@ -26,7 +26,7 @@ from conformance.client.subject import (
 from conformance.judge.events import Event
 from conformance.kafka.consumer_protocol import subscription_bytes
 from conformance.kafka.entities import NO_TIME, Entity, make, newest
-from conformance.tla import ActionPattern, Fn, Part, Place, State, Value, format_value
+from conformance.tla import ActionPattern, Fn, ObservedPart, Place, State, Value, format_value
 
 __all__ = [
     "SENDS",
@@ -66,8 +66,8 @@ def _event(
     """An event of the client."""
     return Event(
         actions=tuple(ActionPattern(name, (CLIENT,)) for name in actions),
-        before=tuple(Part(*pair) for pair in (before or {}).items()),
-        after=tuple(Part(*pair) for pair in (after or {}).items()),
+        before=tuple(ObservedPart(*pair) for pair in (before or {}).items()),
+        after=tuple(ObservedPart(*pair) for pair in (after or {}).items()),
         process=CLIENT,
         source=source,
     )
@@ -83,10 +83,10 @@ def _fields(variable: str, values: Mapping[str, Value]) -> dict[Place, Value]:
 
 def given_up_event(partitions: frozenset[int], source: str) -> Event:
     """onPartitionsRevoked or onPartitionsLost; with nothing to tell it shows that nothing is."""
-    held: dict[Place, Value] = {_of("owned"): frozenset(partitions)}
+    entries: dict[Place, Value] = {_of("owned"): frozenset(partitions)}
     if not partitions:
-        return _event(source, (), held)
-    return _event(source, ["GivesUpPartitions"], {_of("owned"): frozenset()}, held)
+        return _event(source, (), entries)
+    return _event(source, ["GivesUpPartitions"], {_of("owned"): frozenset()}, entries)
 
 
 def assigned_event(partitions: frozenset[int], source: str) -> Event:
@@ -118,23 +118,23 @@ def closed_event(source: str) -> Event:
     return _event(source, ["ClosesConnection"])
 
 
-def step_event(before: State, taken: Taken, reader: Reader) -> Event:
+def step_event(before: State, step: ActionStep, reader: Reader) -> Event:
     """A step that the harness takes: what it makes of the group, and of the client's messages."""
-    after: list[Part] = []
+    after: list[ObservedPart] = []
     for name in _GROUP:
-        value = cast("Value", reader.whole(taken.state, name))
+        value = cast("Value", reader.whole(step.state, name))
         if value != reader.whole(before, name):
-            after.append(Part(Place(name), value))
+            after.append(ObservedPart(Place(name), value))
     for lane in ("channel", "heartbeat"):
-        message = reader.of_client(taken.state, lane)
+        message = reader.of_client(step.state, lane)
         old = reader.of_client(before, lane)
         after += [
-            Part(_of(lane, field), message[field])
+            ObservedPart(_of(lane, field), message[field])
             for field in _ANSWERED
             if field in message and message[field] != old[field]
         ]
     return Event(
-        actions=(ActionPattern(taken.action.name, taken.action.args),),
+        actions=(ActionPattern(step.action.name, step.action.args),),
         after=tuple(after),
         process="coordinator",
         source="the coordinator's side",
@@ -153,7 +153,7 @@ _ANSWERED = ("type", "error", "memberId", "generation", "protocol", "leader", "m
 
 def _holders(given: Mapping[str, frozenset[int]]) -> Fn | None:
     """Who has each partition; None unless each is somebody's, and nobody else's."""
-    pairs: list[tuple[int, str]] = [(k, id) for id, held in given.items() for k in held]
+    pairs: list[tuple[int, str]] = [(k, id) for id, members in given.items() for k in members]
     holders: dict[Value, Value] = dict(pairs)
     complete = len(pairs) == len(holders) and set(holders) == set(range(PARTITIONS))
     return Fn(holders) if complete else None
@@ -163,8 +163,8 @@ def _holders(given: Mapping[str, frozenset[int]]) -> Fn | None:
 class Messages:
     """Both directions, for one subject in one example."""
 
-    subject: Subject
-    names: Names
+    subject: JoiningClient
+    names: MemberNames
     told: bool
     """Whether the client tells of its callbacks."""
 
@@ -208,10 +208,10 @@ class Messages:
     def _join(self, request: MemberRequest, source: str) -> Event:
         shown: dict[str, Value] = {
             "sentMemberId": self.names.spec(request.member_id),
-            "protocols": frozenset(one.name for one in request.body.protocols),
+            "protocols": frozenset(protocol.name for protocol in request.body.protocols),
         }
-        held: dict[Place, Value] = {_of("owned"): frozenset()} if self.told else {}
-        return _event(source, ["SendsJoinGroup"], _fields("channel", shown), held)
+        entries: dict[Place, Value] = {_of("owned"): frozenset()} if self.told else {}
+        return _event(source, ["SendsJoinGroup"], _fields("channel", shown), entries)
 
     def _sync(self, request: MemberRequest, source: str) -> tuple[Event, ...]:
         shown: dict[str, Value] = {
@@ -275,11 +275,11 @@ class Messages:
                 left = tuple(
                     make(
                         module.MemberResponse,
-                        member_id=one.member_id,
-                        group_instance_id=one.group_instance_id,
+                        member_id=member.member_id,
+                        group_instance_id=member.group_instance_id,
                         error_code=ErrorCode.none,
                     )
-                    for one in request.body.members
+                    for member in request.body.members
                 )
                 return module.LeaveGroupResponse(
                     throttle_time=NO_TIME, error_code=ErrorCode.none, members=left
@@ -291,9 +291,9 @@ class Messages:
                 name=topic.name,
                 partitions=tuple(
                     module.OffsetCommitResponsePartition(
-                        partition_index=one.partition_index, error_code=error
+                        partition_index=partition.partition_index, error_code=error
                     )
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ),
             )
             for topic in request.body.topics
@@ -330,7 +330,7 @@ class Messages:
         if id.startswith(f"{CLIENT}-"):
             body = request.body
             instance = body.group_instance_id
-            wish = next(bytes(one.metadata) for one in body.protocols if one.name == protocol)
+            wish = next(bytes(item.metadata) for item in body.protocols if item.name == protocol)
         return newest("join_group", "response").JoinGroupResponseMember(
             member_id=self.names.real(id), group_instance_id=instance, metadata=wish
         )
@@ -341,16 +341,18 @@ class Messages:
         """A request for the story."""
         match request.api:
             case "join_group":
-                protocols = ", ".join(one.name for one in request.body.protocols)
+                protocols = ", ".join(protocol.name for protocol in request.body.protocols)
                 known = self.names.spec(request.member_id) or "no id"
                 return f"JoinGroup as {known} (protocols {protocols})"
             case "sync_group":
                 given = assignments_of(request.assignments(), self.names)
-                shown = ", ".join(f"{id} {format_value(held)}" for id, held in given.items())
+                shown = ", ".join(f"{id} {format_value(members)}" for id, members in given.items())
                 assigns = f", assigning {shown}" if given else ""
                 return f"SyncGroup as {self._who(request)}{assigns}"
             case "leave_group":
-                leaving = ", ".join(self.names.spec(one.member_id) for one in request.body.members)
+                leaving = ", ".join(
+                    self.names.spec(member.member_id) for member in request.body.members
+                )
                 return f"LeaveGroup of {leaving}"
         return f"{request.name} as {self._who(request)}"
 

@@ -33,7 +33,7 @@ class Callback:
     partitions: frozenset[int]
 
 
-class Callbacks:
+class CallbackPipe:
     """The pipe: a named one, so that a client in any language appends lines to a file."""
 
     def __init__(self, folder: Path) -> None:

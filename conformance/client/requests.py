@@ -56,7 +56,10 @@ class MemberRequest:
 
     def assignments(self) -> dict[str, bytes]:
         """A leader's assignments by member id, in a SyncGroup."""
-        return {one.member_id: bytes(one.assignment) for one in self.body.assignments}
+        return {
+            assignment.member_id: bytes(assignment.assignment)
+            for assignment in self.body.assignments
+        }
 
 
 def member_request(received: Received) -> MemberRequest | None:

@@ -33,12 +33,12 @@ from conformance.kafka.entities import (
 _MAX_FRAME = 10 * 1024 * 1024
 
 
-class _NotServed(Exception):
+class _UnservedRequest(Exception):
     """A request of Kafka's that the loop does not serve."""
 
 
 @dataclass(slots=True)
-class Request:
+class ServerRequest:
     """A request that has come; `member` is what the specification knows of it, if it does."""
 
     received: Received
@@ -46,21 +46,21 @@ class Request:
 
 
 @dataclass(slots=True)
-class Link:
+class ClientLink:
     """One connection of the client: requests that have come, and whether it has ended."""
 
-    requests: asyncio.Queue[Request | bytes | None] = field(default_factory=asyncio.Queue)
+    requests: asyncio.Queue[ServerRequest | bytes | None] = field(default_factory=asyncio.Queue)
     """Bytes are an answer that is ready; None is the end."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def waiting(self) -> list[MemberRequest]:
         """The members' requests that came behind the one under way; they are taken out."""
-        found = []
+        result = []
         while not self.requests.empty():
-            one = self.requests.get_nowait()
-            if isinstance(one, Request) and one.member is not None:
-                found.append(one.member)
-        return found
+            waiting_request = self.requests.get_nowait()
+            if isinstance(waiting_request, ServerRequest) and waiting_request.member is not None:
+                result.append(waiting_request.member)
+        return result
 
 
 class Handler(Protocol):
@@ -69,10 +69,10 @@ class Handler(Protocol):
     def arrived(self, request: MemberRequest) -> None:
         """It has come; requests before it on its connection may wait for their answers."""
 
-    async def exchange(self, request: MemberRequest, link: Link) -> Entity | None:
+    async def exchange(self, request: MemberRequest, link: ClientLink) -> Entity | None:
         """The answer, when it is given; None: cut the connection."""
 
-    def dropped(self, requests: Sequence[MemberRequest], link: Link) -> None:
+    def dropped(self, requests: Sequence[MemberRequest], link: ClientLink) -> None:
         """The connection is over, and with it these requests that had come."""
 
     def passed(self, received: Received) -> None:
@@ -122,7 +122,7 @@ class Server:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        link = Link()
+        link = ClientLink()
         reading = asyncio.create_task(self._read(reader, link))
         try:
             while (request := await link.requests.get()) is not None:
@@ -141,7 +141,7 @@ class Server:
             self._tasks.discard(task)
             writer.close()
 
-    async def _read(self, reader: asyncio.StreamReader, link: Link) -> None:
+    async def _read(self, reader: asyncio.StreamReader, link: ClientLink) -> None:
         """Requests as they come, until the client ends the connection or sends what is none."""
         frame = b""
         try:
@@ -155,7 +155,7 @@ class Server:
         except MalformedFrame as error:
             self._breach("sends bytes that are no request", str(error), frame)
             self._handler.no_request(str(error))
-        except _NotServed as limit:
+        except _UnservedRequest as limit:
             self._handler.limited(str(limit))
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -167,7 +167,7 @@ class Server:
         rule = f"Kafka's schemas (KIP-482 has the encoding): {what}"
         self._handler.breach(Breach(title, rule, in_hex(frame)))
 
-    def _request(self, frame: bytes) -> Request | bytes:
+    def _request(self, frame: bytes) -> ServerRequest | bytes:
         api, version = requested(frame)
         _, low, high = OFFERED.get(api, (0, 0, -1))
         if not low <= version <= high:
@@ -185,9 +185,9 @@ class Server:
             self._handler.passed(received)
         else:
             self._handler.arrived(member)
-        return Request(received, member)
+        return ServerRequest(received, member)
 
-    async def _answer(self, request: Request, link: Link) -> bytes | None:
+    async def _answer(self, request: ServerRequest, link: ClientLink) -> bytes | None:
         received = request.received
         if request.member is None:
             return response_frame(await self._as_broker(received), received.correlation_id)
@@ -202,7 +202,7 @@ class Server:
         if request.api != "offset_commit":
             return
         assert self._broker is not None
-        errors = [one.error_code for topic in answer.topics for one in topic.partitions]
+        errors = [partition.error_code for topic in answer.topics for partition in topic.partitions]
         if not any(errors):
             self._broker.commit(request.body.group_id, request.committed())
 
@@ -241,9 +241,11 @@ def _not_served(api: str, version: int, frame: bytes) -> Exception:
         what = f"{name} {version}" if api else f"the API key {int.from_bytes(frame[:2], 'big')}"
         return MalformedFrame(f"{what} is none of Kafka's")
     if api not in OFFERED:
-        return _NotServed(f"the client sends {name} {version}; the loop does not serve {name}")
+        return _UnservedRequest(
+            f"the client sends {name} {version}; the loop does not serve {name}"
+        )
     _, low, high = OFFERED[api]
-    return _NotServed(
+    return _UnservedRequest(
         f"the client sends {name} {version}; the loop serves {name} {low} to {high} only"
     )
 

@@ -36,7 +36,7 @@ GENERATIONS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class JoiningClient:
     """What the first JoinGroup told."""
 
     topic: str
@@ -58,11 +58,11 @@ class Subject:
             for process in processes
             for id in ids_of(process)
         ]
-        static = "{" + ", ".join(f'"{one}"' for one in (CLIENT, DOUBLE)) + "}"
+        static = "{" + ", ".join(f'"{name}"' for name in (CLIENT, DOUBLE)) + "}"
         instance = f'IF p \\in {static} THEN "instance" ELSE "none"'
         protocols = "{" + ", ".join(f'"{name}"' for name in sorted(self.protocols)) + "}"
         return {
-            "Members": "{" + ", ".join(f'"{one}"' for one in processes) + "}",
+            "Members": "{" + ", ".join(f'"{process}"' for process in processes) + "}",
             "InstanceOf": f"[p \\in Members |-> {instance if self.instance else NO_INSTANCE}]",
             "MemberIds": f"<<{', '.join(ids)}>>",
             "Generations": f"0..{GENERATIONS}",
@@ -82,7 +82,7 @@ def ids_of(process: str) -> tuple[str, ...]:
     return tuple(f"{process}-{number:02}" for number in range(1, count + 1))
 
 
-def subject_of(request: MemberRequest) -> Subject:
+def subject_of(request: MemberRequest) -> JoiningClient:
     """What a client's first JoinGroup says. UserError for a client that cannot be judged.
 
     A subscription whose topics cannot be read is taken for one of the loop's topic.
@@ -93,14 +93,18 @@ def subject_of(request: MemberRequest) -> Subject:
             f"The client joins a group of the type {body.protocol_type!r}. Only consumers are "
             f"judged: their groups are of the type {_CONSUMER!r}."
         )
-    subscriptions = [subscription_of(bytes(one.metadata)) for one in body.protocols]
-    topics = {topic for one in subscriptions for topic in (one.topics if one else (TOPIC,))}
+    subscriptions = [subscription_of(bytes(protocol.metadata)) for protocol in body.protocols]
+    topics = {
+        topic
+        for subscription in subscriptions
+        for topic in (subscription.topics if subscription else (TOPIC,))
+    }
     if len(topics) != 1:
         raise UserError(
             f"The client subscribes to {len(topics)} topics ({', '.join(sorted(topics))}). Let it "
             "subscribe to exactly one, whatever its name."
         )
-    names = frozenset(one.name for one in body.protocols)
+    names = frozenset(protocol.name for protocol in body.protocols)
     cooperative = sorted(name for name in names if "cooperative" in name)
     if cooperative and len(cooperative) == len(names):
         raise UserError(
@@ -108,7 +112,7 @@ def subject_of(request: MemberRequest) -> Subject:
             "specification does not describe. Configure an eager assignor, for example range "
             "(partition.assignment.strategy)."
         )
-    return Subject(
+    return JoiningClient(
         topics.pop(),
         names,
         body.group_instance_id,
@@ -116,7 +120,7 @@ def subject_of(request: MemberRequest) -> Subject:
     )
 
 
-class Names:
+class MemberNames:
     """Member ids as they travel: the specification's in front, so that they sort alike."""
 
     def __init__(self, salt: str) -> None:
@@ -143,6 +147,6 @@ def assigned(data: bytes) -> frozenset[int]:
     return frozenset(number for _, number in assignment_of(data) or ())
 
 
-def assignments_of(request: Mapping[str, bytes], names: Names) -> dict[str, frozenset[int]]:
+def assignments_of(request: Mapping[str, bytes], names: MemberNames) -> dict[str, frozenset[int]]:
     """A leader's assignments by the specification's ids."""
     return {names.spec(real): assigned(data) for real, data in request.items()}

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from conformance.inspect.partitions import Run
+from conformance.inspect.partitions import EpochRun
 from conformance.tla import Value, make_function
 
 NOBODY = "none"
@@ -40,7 +40,7 @@ class ReplicaState:
 
     start: int
     end: int
-    runs: tuple[Run, ...]
+    runs: tuple[EpochRun, ...]
     high_watermark: int
     epoch_cache: tuple[CacheEntry, ...]
     latest_epoch: int = NO_EPOCH
@@ -53,7 +53,7 @@ ABSENT = ReplicaState(0, 0, (), 0, (), present=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredPartition:
     """The controller's registration, with brokers by name."""
 
     leader: str
@@ -63,12 +63,12 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class PartitionMoment:
     """What is judged together: the replicas at one time, the registration, what was exposed."""
 
-    registered: Registered
+    registered: RegisteredPartition
     replicas: Mapping[str, ReplicaState]
-    exposed: tuple[Run, ...] = ()
+    exposed: tuple[EpochRun, ...] = ()
     """Records that were below a leader's high watermark and are owed to consumers."""
 
 
@@ -90,7 +90,9 @@ class Window:
         return f"offset {offsets}; leader epoch {epochs}"
 
 
-def windows(moment: Moment, *, size: int = WINDOW, merged: bool = True) -> Iterator[Window]:
+def windows(
+    moment: PartitionMoment, *, size: int = WINDOW, merged: bool = True
+) -> Iterator[Window]:
     """The moment's windows; one with every offset for itself where `merged` is False."""
     epochs = _epochs(moment)
     cuts = _cuts(moment) if merged else _all_offsets(moment)
@@ -103,36 +105,36 @@ def windows(moment: Moment, *, size: int = WINDOW, merged: bool = True) -> Itera
             yield _window(_clipped(moment, part[0], part[-1]), part, epochs)
 
 
-def _epochs(moment: Moment) -> tuple[int, ...]:
-    found = {moment.registered.leader_epoch, 0}
-    found |= {run.epoch for run in moment.exposed}
+def _epochs(moment: PartitionMoment) -> tuple[int, ...]:
+    result = {moment.registered.leader_epoch, 0}
+    result |= {run.epoch for run in moment.exposed}
     for replica in moment.replicas.values():
-        found |= {run.epoch for run in replica.runs}
-        found |= {entry.epoch for entry in replica.epoch_cache}
-        found.add(replica.latest_epoch)
-    return tuple(sorted(found - {NO_EPOCH}))
+        result |= {run.epoch for run in replica.runs}
+        result |= {entry.epoch for entry in replica.epoch_cache}
+        result.add(replica.latest_epoch)
+    return tuple(sorted(result - {NO_EPOCH}))
 
 
-def _cuts(moment: Moment) -> tuple[int, ...]:
-    found = {run.start for run in moment.exposed} | {run.end for run in moment.exposed}
+def _cuts(moment: PartitionMoment) -> tuple[int, ...]:
+    result = {run.start for run in moment.exposed} | {run.end for run in moment.exposed}
     for replica in moment.replicas.values():
         if replica.present:
-            found |= {replica.start, replica.end, replica.high_watermark}
-            found |= {offset for run in replica.runs for offset in (run.start, run.end)}
-            found |= {entry.start for entry in replica.epoch_cache}
-    return tuple(sorted(found)) or (0,)
+            result |= {replica.start, replica.end, replica.high_watermark}
+            result |= {offset for run in replica.runs for offset in (run.start, run.end)}
+            result |= {entry.start for entry in replica.epoch_cache}
+    return tuple(sorted(result)) or (0,)
 
 
-def _all_offsets(moment: Moment) -> tuple[int, ...]:
+def _all_offsets(moment: PartitionMoment) -> tuple[int, ...]:
     cuts = _cuts(moment)
     return tuple(range(cuts[0], cuts[-1] + 1))
 
 
-def _clipped(moment: Moment, low: int, high: int) -> Moment:
+def _clipped(moment: PartitionMoment, low: int, high: int) -> PartitionMoment:
     """What of the moment lies between two offsets."""
     return replace(
         moment,
-        replicas={name: _cut(one, low, high) for name, one in moment.replicas.items()},
+        replicas={name: _cut(replica, low, high) for name, replica in moment.replicas.items()},
         exposed=_between(moment.exposed, low, high),
     )
 
@@ -156,10 +158,12 @@ def _cut(replica: ReplicaState, low: int, high: int) -> ReplicaState:
 
 
 def _cache_between(replica: ReplicaState, low: int, high: int) -> tuple[CacheEntry, ...]:
-    kept = [one for one in replica.epoch_cache if low < one.start < high or one.start == high]
+    kept = [
+        entry for entry in replica.epoch_cache if low < entry.start < high or entry.start == high
+    ]
     if replica.end > high or replica.end < low:
-        kept = [one for one in kept if one.start < high]
-    before = [one for one in replica.epoch_cache if one.start <= low]
+        kept = [entry for entry in kept if entry.start < high]
+    before = [entry for entry in replica.epoch_cache if entry.start <= low]
     if before and replica.end > low:
         kept.insert(0, CacheEntry(before[-1].epoch, max(low, before[-1].start)))
     elif before and before[-1].start == low == replica.end:
@@ -167,15 +171,15 @@ def _cache_between(replica: ReplicaState, low: int, high: int) -> tuple[CacheEnt
     return tuple(kept)
 
 
-def _between(runs: Sequence[Run], low: int, high: int) -> tuple[Run, ...]:
+def _between(runs: Sequence[EpochRun], low: int, high: int) -> tuple[EpochRun, ...]:
     return tuple(
-        Run(max(run.start, low), min(run.end, high), run.epoch)
+        EpochRun(max(run.start, low), min(run.end, high), run.epoch)
         for run in runs
         if run.start < high and run.end > low
     )
 
 
-def _window(moment: Moment, cuts: tuple[int, ...], epochs: tuple[int, ...]) -> Window:
+def _window(moment: PartitionMoment, cuts: tuple[int, ...], epochs: tuple[int, ...]) -> Window:
     scale = _Scale(cuts, epochs)
     names, states = list(moment.replicas), moment.replicas
     registered = moment.registered
@@ -229,11 +233,11 @@ class _Scale:
 
     def cache(self, replica: ReplicaState) -> Value:
         return tuple(
-            make_function({"epoch": self.epoch(one.epoch), "start": self.offset(one.start)})
-            for one in replica.epoch_cache
+            make_function({"epoch": self.epoch(entry.epoch), "start": self.offset(entry.start)})
+            for entry in replica.epoch_cache
         )
 
-    def records(self, runs: Sequence[Run]) -> Iterator[Value]:
+    def records(self, runs: Sequence[EpochRun]) -> Iterator[Value]:
         for run in runs:
             for offset in range(self.offset(run.start), self.offset(run.end)):
                 yield make_function({"offset": offset, "epoch": self.epoch(run.epoch)})

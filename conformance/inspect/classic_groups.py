@@ -15,11 +15,11 @@ from typing import Any
 
 from conformance.inspect.formulas import state_of
 from conformance.inspect.groups import (
-    Answers,
     GroupLog,
+    GroupRecordCopy,
     GroupRow,
+    GroupTruths,
     JudgedGroup,
-    Stored,
     Topics,
     member_constants,
 )
@@ -34,7 +34,7 @@ _NOBODY, _NONE = "", "none"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ClassicMember:
     """A member as a record has it."""
 
     id: str
@@ -55,7 +55,7 @@ class GroupRecord:
     protocol_type: str
     protocol: str
     leader: str
-    members: tuple[Member, ...]
+    members: tuple[ClassicMember, ...]
     tombstone: bool = False
 
     @property
@@ -77,7 +77,7 @@ class ClassicGroups:
         """A group with all that the formulas say of its records."""
         records = tuple(map(_record, log.records))
         formulas = (*self.specification.invariants, *self.specification.properties)
-        case = _Case(self, Answers(log, _WORDS, dict.fromkeys(formulas)))
+        case = _ClassicGroupCase(self, GroupTruths(log, _WORDS, dict.fromkeys(formulas)))
         for number, record in enumerate(records):
             case.judge_record(record)
             if number:
@@ -101,7 +101,7 @@ def _constants(instances: tuple[str, ...], partitions: int) -> dict[str, Value]:
     }
 
 
-def _record(stored: Stored) -> GroupRecord:
+def _record(stored: GroupRecordCopy) -> GroupRecord:
     value = stored.value
     if value is None:
         return GroupRecord(stored.offset, stored.time, 0, "", _NONE, _NOBODY, (), tombstone=True)
@@ -116,7 +116,7 @@ def _record(stored: Stored) -> GroupRecord:
     )
 
 
-def _member(value: Mapping[str, Any]) -> Member:
+def _member(value: Mapping[str, Any]) -> ClassicMember:
     subscription, assignment = value["subscription"], value["assignment"]
     topics, assigned = frozenset[str](), frozenset[str]()
     if isinstance(subscription, dict):
@@ -128,7 +128,7 @@ def _member(value: Mapping[str, Any]) -> Member:
             for number in part["partitions"]
         )
     instance = value.get("groupInstanceId") or _NONE
-    return Member(value["memberId"], instance, bool(subscription), topics, assigned)
+    return ClassicMember(value["memberId"], instance, bool(subscription), topics, assigned)
 
 
 def _row(record: GroupRecord) -> GroupRow:
@@ -144,11 +144,11 @@ def _row(record: GroupRecord) -> GroupRow:
 
 
 @dataclass(slots=True)
-class _Case:
+class _ClassicGroupCase:
     """One group while it is judged."""
 
     groups: ClassicGroups
-    answers: Answers
+    answers: GroupTruths
     known_topics: set[str] = field(default_factory=set)
 
     def judge_record(self, record: GroupRecord) -> None:
@@ -159,7 +159,7 @@ class _Case:
                 if why != "no members":
                     self.answers.unjudged(formula, f"{why} (offset {record.offset})")
                 continue
-            naming = _Naming.of((record,), partitions)
+            naming = _ClassicNaming.of((record,), partitions)
             spec = self.groups.spec(naming.instances, len(partitions))
             state = state_of(spec, naming.values(record, record.state, record.generation))
             self._ask(spec, formula, record, state)
@@ -167,22 +167,22 @@ class _Case:
 
     def judge_step(self, before: GroupRecord, after: GroupRecord) -> None:
         """The way from one record to the next."""
-        naming = _Naming.of((before, after), ())
+        naming = _ClassicNaming.of((before, after), ())
         spec = self.groups.spec(naming.instances, 0)
         states = [state_of(spec, values) for values in _way(naming, before, after)]
         for formula in self.groups.specification.properties:
-            for one, other in itertools.pairwise(states):
-                if not self._ask(spec, formula, after, one, other):
+            for pair, other in itertools.pairwise(states):
+                if not self._ask(spec, formula, after, pair, other):
                     break
 
     def _ask(self, spec: Spec, formula: str, record: GroupRecord, *states: State) -> bool:
-        told = (
+        report = (
             f"The record has generation {record.generation}, {len(record.members)} members "
             f"({', '.join(m.id for m in record.members)}), protocol {record.protocol}, leader "
             f"{record.leader or 'none'}."
         )
         offsets = (record.offset, record.offset + 1)
-        return self.answers.ask(spec, formula, offsets, told, *states)
+        return self.answers.ask(spec, formula, offsets, report, *states)
 
     def _partitions(self, record: GroupRecord) -> tuple[tuple[str, ...], str]:
         """The partitions that must be assigned; or why that is not known."""
@@ -212,7 +212,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Naming:
+class _ClassicNaming:
     """Short names for members and partitions, so that groups of one shape share a specification."""
 
     members: Mapping[str, str]
@@ -221,7 +221,7 @@ class _Naming:
     generations: Mapping[int, int]
 
     @classmethod
-    def of(cls, records: Sequence[GroupRecord], partitions: Sequence[str]) -> _Naming:
+    def of(cls, records: Sequence[GroupRecord], partitions: Sequence[str]) -> _ClassicNaming:
         members = {m.id: m.instance for record in records for m in record.members}
         names = {member: f"m{number}" for number, member in enumerate(sorted(members), 1)}
         shown: dict[str, str] = {_NONE: _NONE}
@@ -296,7 +296,9 @@ class _Naming:
         }
 
 
-def _way(naming: _Naming, before: GroupRecord, after: GroupRecord) -> Iterator[dict[str, Value]]:
+def _way(
+    naming: _ClassicNaming, before: GroupRecord, after: GroupRecord
+) -> Iterator[dict[str, Value]]:
     """The states from one record to the next, by the shortest way that the protocol has.
 
     A group that is deleted becomes empty first, whether or not the cleaner has left the record.
@@ -313,10 +315,10 @@ def _way(naming: _Naming, before: GroupRecord, after: GroupRecord) -> Iterator[d
     elif not after.tombstone and after.generation > before.generation:
         current = numbers[before.generation]
         while current < numbers[after.generation]:
-            held = naming.values(after, "PreparingRebalance", 0, before)
-            yield held | {"generation": current}
+            entries = naming.values(after, "PreparingRebalance", 0, before)
+            yield entries | {"generation": current}
             current += 1
             if current < numbers[after.generation] or after.members:
-                held = naming.values(after, "CompletingRebalance", 0, before)
-                yield held | {"generation": current}
+                entries = naming.values(after, "CompletingRebalance", 0, before)
+                yield entries | {"generation": current}
     yield naming.values(after, after.state, after.generation)

@@ -16,11 +16,11 @@ from typing import Any
 
 from conformance.inspect.formulas import state_of
 from conformance.inspect.groups import (
-    Answers,
     GroupLog,
+    GroupRecordCopy,
     GroupRow,
+    GroupTruths,
     JudgedGroup,
-    Stored,
     Topics,
     member_constants,
 )
@@ -46,7 +46,7 @@ Partitions = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ConsumerGroupMember:
     """A ConsumerGroupCurrentMemberAssignmentValue."""
 
     epoch: int
@@ -67,14 +67,14 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ConsumerGroupState:
     """A group as its records leave it."""
 
     epoch: int | None = None
     """None: there is no such group."""
     assignment_epoch: int = 0
     targets: Mapping[str, Partitions] = field(default_factory=dict)
-    members: Mapping[str, Member] = field(default_factory=dict)
+    members: Mapping[str, ConsumerGroupMember] = field(default_factory=dict)
     subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
 
     @property
@@ -87,12 +87,12 @@ class Group:
         if self.epoch > self.assignment_epoch:
             return "Assigning"
         settled = all(
-            one.state == "Stable" and one.epoch == self.assignment_epoch
-            for one in self.members.values()
+            member.state == "Stable" and member.epoch == self.assignment_epoch
+            for member in self.members.values()
         )
         return "Stable" if settled else "Reconciling"
 
-    def after(self, record: Stored, topics: Mapping[str, str]) -> Group:
+    def after(self, record: GroupRecordCopy, topics: Mapping[str, str]) -> ConsumerGroupState:
         """The group after a record; `topics` are names by ids."""
         value = record.value
         match record.type:
@@ -113,10 +113,10 @@ class Group:
         return self  # partition metadata and regular expressions follow from the others
 
 
-def _put(known: Mapping[str, Any], record: Stored, value: Any) -> dict[str, Any]:
+def _put(known: Mapping[str, Any], record: GroupRecordCopy, value: Any) -> dict[str, Any]:
     """With a member's value, or without it after a tombstone."""
     name = record.key["memberId"]
-    kept = {member: one for member, one in known.items() if member != name}
+    kept = {member: member_value for member, member_value in known.items() if member != name}
     return kept if value is None else {**kept, name: value}
 
 
@@ -128,8 +128,8 @@ def _partitions(parts: list[Mapping[str, Any]], topics: Mapping[str, str]) -> Pa
     )
 
 
-def _member(value: Mapping[str, Any], topics: Mapping[str, str]) -> Member:
-    return Member(
+def _member(value: Mapping[str, Any], topics: Mapping[str, str]) -> ConsumerGroupMember:
+    return ConsumerGroupMember(
         value["memberEpoch"],
         value["previousMemberEpoch"],
         _STATES.get(value["state"], f"state {value['state']}"),
@@ -145,26 +145,26 @@ def _subscription(value: Mapping[str, Any]) -> Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class GroupMoment:
     """A group after a batch that changed it."""
 
     first: int
     last: int
     """Offsets of the batch's first and last record of the group."""
     time: int
-    group: Group
+    group: ConsumerGroupState
 
 
-def replayed(log: GroupLog, topics: Mapping[str, str]) -> Iterator[Moment]:
+def replayed(log: GroupLog, topics: Mapping[str, str]) -> Iterator[GroupMoment]:
     """The group after each batch that has records of it."""
-    group = Group()
-    for _, batch in groupby(log.records, key=lambda one: one.batch):
+    group = ConsumerGroupState()
+    for _, batch in groupby(log.records, key=lambda copy: copy.batch):
         records = list(batch)
         for record in records:
             group = group.after(record, topics)
-        yield Moment(records[0].offset, records[-1].offset, records[-1].time, group)
+        yield GroupMoment(records[0].offset, records[-1].offset, records[-1].time, group)
         if group.epoch is None:
-            group = Group()
+            group = ConsumerGroupState()
 
 
 @dataclass(slots=True)
@@ -180,9 +180,9 @@ class ConsumerGroups:
         """A group with all that the formulas say of its records."""
         moments = list(replayed(log, self.topics.names))
         formulas = (*self.specification.invariants, *self.specification.properties)
-        case = _Case(self, Answers(log, _WORDS, dict.fromkeys(formulas)))
+        case = _ConsumerGroupCase(self, GroupTruths(log, _WORDS, dict.fromkeys(formulas)))
         since = self.cleaned.get((log.broker, log.partition), 0)
-        before: Moment | None = None
+        before: GroupMoment | None = None
         for number, moment in enumerate(moments):
             following = moments[number + 1].first if number + 1 < len(moments) else since
             if following >= since and moment.group.epoch is not None:
@@ -199,7 +199,7 @@ class ConsumerGroups:
         return self.specification.bound(member_constants(instances, partitions))
 
 
-def _row(moment: Moment) -> GroupRow:
+def _row(moment: GroupMoment) -> GroupRow:
     group = moment.group
     return GroupRow(
         moment.last,
@@ -208,22 +208,22 @@ def _row(moment: Moment) -> GroupRow:
         group.epoch or 0,
         "",
         "",
-        {name: one.assigned for name, one in group.members.items()},
+        {name: member.assigned for name, member in group.members.items()},
     )
 
 
 @dataclass(slots=True)
-class _Case:
+class _ConsumerGroupCase:
     """One group while it is judged."""
 
     groups: ConsumerGroups
-    answers: Answers
+    answers: GroupTruths
     known_topics: set[str] = field(default_factory=set)
 
-    def judge_moment(self, moment: Moment) -> None:
+    def judge_moment(self, moment: GroupMoment) -> None:
         """What holds after a batch."""
         wanted, why = self._wanted(moment)
-        naming = _Naming.of((moment.group,), wanted)
+        naming = _ConsumerNaming.of((moment.group,), wanted)
         spec = self.groups.spec(naming.instances, len(wanted))
         state = state_of(spec, naming.values(spec, moment.group))
         for formula in self.groups.specification.invariants:
@@ -233,28 +233,28 @@ class _Case:
                 f"that the target has every partition (offset {moment.last})", why
             )
 
-    def judge_step(self, before: Moment, after: Moment) -> None:
+    def judge_step(self, before: GroupMoment, after: GroupMoment) -> None:
         """What holds from one batch to the next."""
-        naming = _Naming.of((before.group, after.group), ())
+        naming = _ConsumerNaming.of((before.group, after.group), ())
         spec = self.groups.spec(naming.instances, 0)
-        states = [state_of(spec, naming.values(spec, one.group)) for one in (before, after)]
+        states = [state_of(spec, naming.values(spec, moment.group)) for moment in (before, after)]
         for formula in self.groups.specification.properties:
             self._ask(spec, formula, after, *states)
 
-    def _ask(self, spec: Spec, formula: str, moment: Moment, *states: State) -> None:
+    def _ask(self, spec: Spec, formula: str, moment: GroupMoment, *states: State) -> None:
         group = moment.group
         members = "; ".join(
-            f"{name} in epoch {one.epoch}, {one.state}, has {_words(one.assigned)}"
-            + (f", gives back {_words(one.revoking)}" if one.revoking else "")
-            for name, one in sorted(group.members.items())
+            f"{name} in epoch {member.epoch}, {member.state}, has {_words(member.assigned)}"
+            + (f", gives back {_words(member.revoking)}" if member.revoking else "")
+            for name, member in sorted(group.members.items())
         )
-        told = (
+        report = (
             f"After the batch the group has epoch {group.epoch}, its target assignment is of epoch "
             f"{group.assignment_epoch}. Members: {members or 'none'}."
         )
-        self.answers.ask(spec, formula, (moment.first, moment.last + 1), told, *states)
+        self.answers.ask(spec, formula, (moment.first, moment.last + 1), report, *states)
 
-    def _wanted(self, moment: Moment) -> tuple[tuple[str, ...], str]:
+    def _wanted(self, moment: GroupMoment) -> tuple[tuple[str, ...], str]:
         """The partitions that the target must have; or those that it has, and why no more is known.
 
         A coordinator learns of topics as the metadata log tells it: the group's epoch grows then.
@@ -265,10 +265,13 @@ class _Case:
         self.known_topics |= {partition.rpartition("-")[0] for partition in given}
         if group.epoch != group.assignment_epoch or not group.members:
             return tuple(sorted(given)), ""
-        if not all(one.by_name for one in subscriptions):
+        if not all(subscription.by_name for subscription in subscriptions):
             why = "a regular expression or an assignor of the user's decides"
             return tuple(sorted(given)), why
-        topics = frozenset[str]().union(*(one.topics for one in subscriptions)) & self.known_topics
+        topics = (
+            frozenset[str]().union(*(subscription.topics for subscription in subscriptions))
+            & self.known_topics
+        )
         known = (self.groups.topics.known_since(topic, moment.time) for topic in topics)
         return tuple(sorted(given.union(*known))), ""
 
@@ -289,7 +292,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Naming:
+class _ConsumerNaming:
     """Short names for members and partitions, so that groups of one shape share a specification."""
 
     members: Mapping[str, str]
@@ -297,9 +300,13 @@ class _Naming:
     partitions: Mapping[str, int]
 
     @classmethod
-    def of(cls, groups: tuple[Group, ...], wanted: tuple[str, ...]) -> _Naming:
+    def of(cls, groups: tuple[ConsumerGroupState, ...], wanted: tuple[str, ...]) -> _ConsumerNaming:
         """Partitions that the target must have come first."""
-        known = {name: one for group in groups for name, one in group.subscriptions.items()}
+        known = {
+            name: subscription
+            for group in groups
+            for name, subscription in group.subscriptions.items()
+        }
         names = sorted({name for group in groups for name in (*group.members, *group.targets)})
         shown = {_NONE: _NONE}
         for name in names:
@@ -311,7 +318,7 @@ class _Naming:
         members = {name: f"m{number}" for number, name in enumerate(names, 1)}
         return cls(members, tuple(instances), numbers)
 
-    def values(self, spec: Spec, group: Group) -> dict[str, Value]:
+    def values(self, spec: Spec, group: ConsumerGroupState) -> dict[str, Value]:
         """The coordinator's variables."""
         absent = spec.value("NoMember")
         assert isinstance(absent, Fn), "a record"
@@ -328,12 +335,12 @@ class _Naming:
             "assignmentEpoch": group.assignment_epoch,
             "target": make_function(targets),
             **{
-                variable: make_function({short: one[part] for short, one in members.items()})
+                variable: make_function({short: member[part] for short, member in members.items()})
                 for variable, part in _MEMBER.items()
             },
         }
 
-    def _member(self, member: Member) -> Mapping[Value, Value]:
+    def _member(self, member: ConsumerGroupMember) -> Mapping[Value, Value]:
         return {
             "state": member.state,
             "epoch": member.epoch,
@@ -343,10 +350,10 @@ class _Naming:
         }
 
     def _numbers(self, partitions: Partitions) -> frozenset[Value]:
-        return frozenset(self.partitions[one] for one in partitions)
+        return frozenset(self.partitions[partition] for partition in partitions)
 
 
-def _mentioned(group: Group) -> Iterator[str]:
+def _mentioned(group: ConsumerGroupState) -> Iterator[str]:
     for target in group.targets.values():
         yield from target
     for member in group.members.values():

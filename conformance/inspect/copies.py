@@ -56,7 +56,7 @@ class Copies:
     @property
     def apart(self) -> int:
         """Milliseconds between the oldest copy and the newest."""
-        times = [one.copied_at for one in self.copies.values() if one.copied_at >= 0]
+        times = [copy.copied_at for copy in self.copies.values() if copy.copied_at >= 0]
         return max(times) - min(times) if times else 0
 
     @property
@@ -67,9 +67,9 @@ class Copies:
 
     def name(self, node: int) -> str:
         """A broker's name by its id; the id itself where its files are not here."""
-        for one in self.copies.values():
-            if one.node == node:
-                return one.broker
+        for copy in self.copies.values():
+            if copy.node == node:
+                return copy.broker
         return f"broker {node}"
 
     def __getitem__(self, broker: str) -> Copy:
@@ -119,13 +119,13 @@ def read_copies(evidence: Evidence) -> Copies:
 
 def _nodes_of_lines(evidence: Evidence, nameless: Collection[str]) -> dict[str, int]:
     """The node that a broker's own server log is of, where there is one and it is one node's."""
-    found: dict[str, set[int]] = {broker: set() for broker in nameless}
+    nodes_of_lines: dict[str, set[int]] = {broker: set() for broker in nameless}
     where = ds.field("kind").isin(_OWN) & ds.field("broker").isin(sorted(nameless))
     for row in evidence.rows("log_lines", where) if nameless else ():
         node = json.loads(row["fields"]).get("broker")
         if isinstance(node, int):
-            found[row["broker"]].add(node)
-    return {broker: nodes.pop() for broker, nodes in found.items() if len(nodes) == 1}
+            nodes_of_lines[row["broker"]].add(node)
+    return {broker: nodes.pop() for broker, nodes in nodes_of_lines.items() if len(nodes) == 1}
 
 
 def _copy(

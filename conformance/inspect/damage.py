@@ -7,16 +7,16 @@ from types import MappingProxyType
 
 from conformance.inspect.copies import Copies, Copy
 from conformance.inspect.evidence import DAMAGE_KINDS, Evidence
-from conformance.inspect.findings import Discovery, Unjudged
-from conformance.inspect.history import Controller, Key, Registration
+from conformance.inspect.findings import Discovery, UnjudgedSubject
+from conformance.inspect.history import Key, MetadataHistory, Registration
 from conformance.inspect.partitions import (
-    Differing,
+    DifferingBatches,
     Irregularity,
     differing,
     read_blocks,
     unequal_blocks,
 )
-from conformance.inspect.subjects import Held, Subject
+from conformance.inspect.subjects import InspectedPartition, ReplicaCopy
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -76,8 +76,8 @@ _MENDED = {
 
 
 def damaged(
-    evidence: Evidence, subjects: Mapping[Key, Subject], copies: Copies
-) -> Iterator[Discovery | Unjudged]:
+    evidence: Evidence, subjects: Mapping[Key, InspectedPartition], copies: Copies
+) -> Iterator[Discovery | UnjudgedSubject]:
     """What the reader found within files."""
     for row in evidence.rows("damage"):
         subject = subjects.get((row["topic"], row["partition"]))
@@ -85,13 +85,13 @@ def damaged(
         if row["kind"] in _HARMLESS:
             continue
         if row["kind"] in _NOT_DECODED:
-            yield Unjudged(name, KINDS[row["kind"]], row["detail"], matters=True)
+            yield UnjudgedSubject(name, KINDS[row["kind"]], row["detail"], matters=True)
             continue
         mended = _MENDED.get(row["kind"], "")
         if mended and subject is not None:
             reason = _recovery_mends_it(subject, row["broker"], row["path"], copies)
             if reason:
-                yield Unjudged(name, KINDS[row["kind"]], f"{reason}: {mended}")
+                yield UnjudgedSubject(name, KINDS[row["kind"]], f"{reason}: {mended}")
                 continue
         yield _damage(row, name)
 
@@ -112,72 +112,76 @@ def _damage(row: Mapping[str, object], name: str) -> Discovery:
     )
 
 
-def _recovery_mends_it(subject: Subject, broker: str, path: str, copies: Copies) -> str:
+def _recovery_mends_it(subject: InspectedPartition, broker: str, path: str, copies: Copies) -> str:
     """Why a torn end is what a running or killed broker leaves; '' where it is not."""
-    held = subject.held.get(broker)
-    if held is None or copies[broker].is_clean(held.directory):
+    copy = subject.held.get(broker)
+    if copy is None or copies[broker].is_clean(copy.directory):
         return ""
-    if not path.endswith(f"{held.base:020}.log"):
+    if not path.endswith(f"{copy.base:020}.log"):
         return ""
-    if held.high_watermark is not None and held.end < held.high_watermark:
+    if copy.high_watermark is not None and copy.end < copy.high_watermark:
         return ""
     return f"{broker} was not shut down in order, and nothing below the high watermark is missing"
 
 
-def irregular(subject: Subject) -> Iterator[Discovery]:
+def irregular(subject: InspectedPartition) -> Iterator[Discovery]:
     """Gaps, overlaps and disorder between the batches of one log."""
     cleaned = max(subject.cleaned.values(), default=0)  # followers copy the holes of their leader
-    for held in subject.held.values():
-        for one in held.log.irregularities if held.log else ():
-            if one.kind == "gap" and (subject.compacted or one.end <= cleaned):
+    for copy in subject.held.values():
+        for irregularity in copy.log.irregularities if copy.log else ():
+            if irregularity.kind == "gap" and (subject.compacted or irregularity.end <= cleaned):
                 continue
-            if one.offset < held.start and one.end <= held.start:
+            if irregularity.offset < copy.start and irregularity.end <= copy.start:
                 continue
-            yield _irregular(subject, held, one)
+            yield _irregular(subject, copy, irregularity)
 
 
-def _irregular(subject: Subject, held: Held, one: Irregularity) -> Discovery:
+def _irregular(
+    subject: InspectedPartition, copy: ReplicaCopy, irregularity: Irregularity
+) -> Discovery:
     title = {
-        "gap": f"{held.broker} lacks offsets {one.offset} to {one.end - 1}",
-        "overlap": f"on {held.broker} two batches hold offsets {one.offset} to {one.end - 1}",
-        "out-of-order": f"on {held.broker} offset {one.offset} comes after {one.end - 1}",
-    }[one.kind]
+        "gap": f"{copy.broker} lacks offsets {irregularity.offset} to {irregularity.end - 1}",
+        "overlap": f"on {copy.broker} two batches hold offsets {irregularity.offset} to {irregularity.end - 1}",
+        "out-of-order": f"on {copy.broker} offset {irregularity.offset} comes after {irregularity.end - 1}",
+    }[irregularity.kind]
     return Discovery(
-        one.kind,
+        irregularity.kind,
         subject.name,
         f"{subject.name}: {title}",
-        f"{KINDS[one.kind][0].upper()}{KINDS[one.kind][1:]}: {one.segment} at byte {one.position}.",
-        offsets=(one.offset, one.end),
-        brokers=(held.broker,),
-        sources=(f"{held.broker}: {one.segment}",),
+        f"{KINDS[irregularity.kind][0].upper()}{KINDS[irregularity.kind][1:]}: {irregularity.segment} at byte {irregularity.position}.",
+        offsets=(irregularity.offset, irregularity.end),
+        brokers=(copy.broker,),
+        sources=(f"{copy.broker}: {irregularity.segment}",),
         topic=subject.key[0],
         partition=subject.key[1],
     )
 
 
-def without_epoch(subject: Subject) -> Iterator[Discovery]:
+def without_epoch(subject: InspectedPartition) -> Iterator[Discovery]:
     """Replicas whose batches are of another format than the copies of the same records."""
-    one = subject.without_epoch
-    if one is None:
+    records = subject.without_epoch
+    if records is None:
         return
-    odd, others = " and ".join(one.odd), " and ".join(one.others)
-    equal = len(one.odd) == len(one.others)
+    odd, others = " and ".join(records.odd), " and ".join(records.others)
+    equal = len(records.odd) == len(records.others)
     yield Discovery(
         "without-epoch",
         subject.name,
         f"{subject.name}: {odd} and {others} hold records of different formats from offset "
-        f"{one.start} on",
-        f"Between offsets {one.start} and {one.end - 1} some hold records with a leader epoch "
+        f"{records.start} on",
+        f"Between offsets {records.start} and {records.end - 1} some hold records with a leader epoch "
         "(magic 2) and some without (magic 0 or 1, or epoch -1). Followers copy batches as they "
         f"are. Nothing else is said of the log of {odd}.",
-        offsets=(one.start, one.end),
-        brokers=(*one.odd, *one.others) if equal else one.odd,
+        offsets=(records.start, records.end),
+        brokers=(*records.odd, *records.others) if equal else records.odd,
         topic=subject.key[0],
         partition=subject.key[1],
     )
 
 
-def contents_differ(evidence: Evidence, subjects: Mapping[Key, Subject]) -> Iterator[Discovery]:
+def contents_differ(
+    evidence: Evidence, subjects: Mapping[Key, InspectedPartition]
+) -> Iterator[Discovery]:
     """Batches that should be copies of each other, and are not."""
     wanted: dict[Key, set[int]] = {}
     for key, subject in subjects.items():
@@ -186,46 +190,48 @@ def contents_differ(evidence: Evidence, subjects: Mapping[Key, Subject]) -> Iter
             wanted[key] = blocks
     for key, places, checksums in read_blocks(evidence, wanted):
         subject = subjects[key]
-        for one in _told_once(differing(places, checksums, subject.cleaned)):
-            yield _contents_differ(subject, one)
+        for batches in _told_once(differing(places, checksums, subject.cleaned)):
+            yield _contents_differ(subject, batches)
 
 
-def _told_once(found: Sequence[Differing]) -> Iterator[Differing]:
+def _told_once(batches: Sequence[DifferingBatches]) -> Iterator[DifferingBatches]:
     """Of three replicas of which one differs, two pairs tell the same: both are kept, in order."""
-    yield from sorted(found, key=lambda one: (one.offset, one.brokers))
+    yield from sorted(batches, key=lambda batches: (batches.offset, batches.brokers))
 
 
-def _contents_differ(subject: Subject, one: Differing) -> Discovery:
-    first, second = one.brokers
+def _contents_differ(subject: InspectedPartition, batches: DifferingBatches) -> Discovery:
+    first, second = batches.brokers
     return Discovery(
         "contents-differ",
         subject.name,
-        f"{subject.name}: {first} and {second} hold different bytes at offset {one.offset}",
-        f"What {first} and {second} hold of epoch {one.epoch} from offset {one.offset} to "
-        f"{one.end - 1} should be copies of each other; the checksums or ends of {one.batches} of "
+        f"{subject.name}: {first} and {second} hold different bytes at offset {batches.offset}",
+        f"What {first} and {second} hold of epoch {batches.epoch} from offset {batches.offset} to "
+        f"{batches.end - 1} should be copies of each other; the checksums or ends of {batches.batches} of "
         "the batches differ.",
-        offsets=(one.offset, one.end),
-        brokers=one.brokers,
+        offsets=(batches.offset, batches.end),
+        brokers=batches.brokers,
         topic=subject.key[0],
         partition=subject.key[1],
     )
 
 
-def metadata_differs(controller: Controller) -> Iterator[Discovery]:
+def metadata_differs(controller: MetadataHistory) -> Iterator[Discovery]:
     """Committed records of the metadata log that are not the same in all copies."""
-    for one in controller.disagreements:
+    for disagreement in controller.disagreements:
         yield Discovery(
             "metadata-differs",
             "__cluster_metadata-0",
-            f"__cluster_metadata-0: copies disagree at offset {one.offset}",
-            f"{one.detail}.",
-            offsets=(one.offset, one.offset + 1),
+            f"__cluster_metadata-0: copies disagree at offset {disagreement.offset}",
+            f"{disagreement.detail}.",
+            offsets=(disagreement.offset, disagreement.offset + 1),
             topic="__cluster_metadata",
             partition=0,
         )
 
 
-def misplaced(subjects: Mapping[Key, Subject], copies: Copies) -> Iterator[Discovery | Unjudged]:
+def misplaced(
+    subjects: Mapping[Key, InspectedPartition], copies: Copies
+) -> Iterator[Discovery | UnjudgedSubject]:
     """Folders that should be there and are not, or are not what the controller knows."""
     for subject in subjects.values():
         if subject.elections is None:
@@ -233,25 +239,27 @@ def misplaced(subjects: Mapping[Key, Subject], copies: Copies) -> Iterator[Disco
         for node in subject.elections.last.replicas:
             broker = copies.name(node)
             if broker not in copies.copies:
-                yield Unjudged(subject.name, f"the replica on {broker}", "its files are not here")
+                yield UnjudgedSubject(
+                    subject.name, f"the replica on {broker}", "its files are not here"
+                )
             elif broker not in subject.held and broker not in subject.unread:
                 yield _missing_log(subject, broker, copies)
-        for broker, held in subject.held.items():
+        for broker, copy in subject.held.items():
             own = copies[broker].node
             if own is not None and own not in subject.elections.ever:
-                yield _not_a_replica(subject, broker, held)
+                yield _not_a_replica(subject, broker, copy)
             elsewhere = _assigned(subject.elections.last, copies[broker])
-            if elsewhere is not None and elsewhere != held.directory:
-                yield _other_directory(subject, held, elsewhere)
-            if held.topic_id not in ("", subject.elections.topic_id):
+            if elsewhere is not None and elsewhere != copy.directory:
+                yield _other_directory(subject, copy, elsewhere)
+            if copy.topic_id not in ("", subject.elections.topic_id):
                 yield Discovery(
                     "other-topic",
                     subject.name,
                     f"{subject.name}: the folder on {broker} is of another topic",
-                    f"Its topic id is {held.topic_id}; the controller's topic of that name has "
+                    f"Its topic id is {copy.topic_id}; the controller's topic of that name has "
                     f"{subject.elections.topic_id}.",
                     brokers=(broker,),
-                    sources=(f"{broker}: {held.path}/partition.metadata",),
+                    sources=(f"{broker}: {copy.path}/partition.metadata",),
                     topic=subject.key[0],
                     partition=subject.key[1],
                 )
@@ -261,45 +269,45 @@ def _assigned(last: Registration, copy: Copy) -> str | None:
     """The log directory that the controller has assigned to a broker's replica, if it is here."""
     given = dict(zip(last.replicas, last.directories, strict=False))
     wanted = None if copy.node is None else given.get(copy.node)
-    found = [directory for directory, id_ in copy.directory_ids.items() if id_ == wanted]
-    return found[0] if len(found) == 1 else None
+    result = [directory for directory, id_ in copy.directory_ids.items() if id_ == wanted]
+    return result[0] if len(result) == 1 else None
 
 
-def _other_directory(subject: Subject, held: Held, assigned: str) -> Discovery:
+def _other_directory(subject: InspectedPartition, copy: ReplicaCopy, assigned: str) -> Discovery:
     return Discovery(
         "other-directory",
         subject.name,
-        f"{subject.name}: {held.broker} has it in another log directory than the controller",
-        f"It lies in {held.directory or '.'}, and is assigned to {assigned or '.'}: if the first "
+        f"{subject.name}: {copy.broker} has it in another log directory than the controller",
+        f"It lies in {copy.directory or '.'}, and is assigned to {assigned or '.'}: if the first "
         "one failed, the controller would keep the replica.",
-        brokers=(held.broker,),
-        sources=(f"{held.broker}: {held.path}",),
+        brokers=(copy.broker,),
+        sources=(f"{copy.broker}: {copy.path}",),
         topic=subject.key[0],
         partition=subject.key[1],
     ).softened("a move between directories may not have been finished (KIP-858).")
 
 
-def _not_a_replica(subject: Subject, broker: str, held: Held) -> Discovery:
+def _not_a_replica(subject: InspectedPartition, broker: str, copy: ReplicaCopy) -> Discovery:
     assert subject.elections is not None
     replicas = ", ".join(map(str, subject.elections.last.replicas))
-    found = Discovery(
+    discovery = Discovery(
         "not-a-replica",
         subject.name,
         f"{subject.name}: {broker} has a log of it, and was never one of its replicas",
         f"The controller's replicas are {replicas}. The folder is of another broker, or of another "
         "cluster.",
         brokers=(broker,),
-        sources=(f"{broker}: {held.path}",),
+        sources=(f"{broker}: {copy.path}",),
         topic=subject.key[0],
         partition=subject.key[1],
     )
     if subject.elections.whole:
-        return found
-    return found.softened("the metadata log that is here does not reach back to its creation.")
+        return discovery
+    return discovery.softened("the metadata log that is here does not reach back to its creation.")
 
 
-def _missing_log(subject: Subject, broker: str, copies: Copies) -> Discovery:
-    found = Discovery(
+def _missing_log(subject: InspectedPartition, broker: str, copies: Copies) -> Discovery:
+    discovery = Discovery(
         "missing-log",
         subject.name,
         f"{subject.name}: {broker} has no folder of it",
@@ -311,5 +319,5 @@ def _missing_log(subject: Subject, broker: str, copies: Copies) -> Discovery:
     assert subject.elections is not None
     created, copy = subject.elections.registrations[0].time, copies[broker]
     if created > copy.copied_at - copy.window:
-        return found.softened("the partition may be younger than the copy.")
-    return found
+        return discovery.softened("the partition may be younger than the copy.")
+    return discovery

@@ -39,11 +39,11 @@ def logs(
 
 
 def _cuts(states: Mapping[str, ReplicaState], focus: tuple[int, int] | None) -> tuple[int, ...]:
-    found = set() if focus is None else set(focus)
+    result = set() if focus is None else set(focus)
     for state in states.values():
-        found |= {state.start, state.end}
-        found |= {edge for run in state.runs for edge in (run.start, run.end)}
-    every = sorted(found)
+        result |= {state.start, state.end}
+        result |= {edge for run in state.runs for edge in (run.start, run.end)}
+    every = sorted(result)
     if len(every) <= _COLUMNS + 1:
         return tuple(every)
     middle = len(every) if focus is None else bisect_left(every, focus[0])

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from conformance.inspect.abstraction import ReplicaState
 from conformance.inspect.history import Elections, Registration
-from conformance.inspect.lines import UNKNOWN, Line
-from conformance.inspect.partitions import Run
-from conformance.inspect.subjects import Subject
+from conformance.inspect.lines import UNKNOWN, ServerLogLine
+from conformance.inspect.partitions import EpochRun
+from conformance.inspect.subjects import InspectedPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +27,29 @@ class Exposure:
     checkpointed: bool = False
 
 
-def exposures(subject: Subject, states: Mapping[str, ReplicaState]) -> tuple[Exposure, ...]:
+def exposures(
+    subject: InspectedPartition, states: Mapping[str, ReplicaState]
+) -> tuple[Exposure, ...]:
     """All high watermarks that are known of a partition."""
     return (*_checkpointed(subject, states), *_logged(subject.lines))
 
 
-def _checkpointed(subject: Subject, states: Mapping[str, ReplicaState]) -> Iterator[Exposure]:
-    for broker, held in subject.held.items():
-        if held.high_watermark is not None:
+def _checkpointed(
+    subject: InspectedPartition, states: Mapping[str, ReplicaState]
+) -> Iterator[Exposure]:
+    for broker, copy in subject.held.items():
+        if copy.high_watermark is not None:
             yield Exposure(
                 broker,
-                held.high_watermark,
+                copy.high_watermark,
                 states[broker].latest_epoch,
-                held.high_watermark_at,
-                f"{broker}: replication-offset-checkpoint says {held.high_watermark}",
+                copy.high_watermark_at,
+                f"{broker}: replication-offset-checkpoint says {copy.high_watermark}",
                 checkpointed=True,
             )
 
 
-def _logged(lines: Sequence[Line]) -> Iterator[Exposure]:
+def _logged(lines: Sequence[ServerLogLine]) -> Iterator[Exposure]:
     """A line about a new epoch tells a high watermark of the time before it.
 
     That was in the epoch of the broker's line before, or, if no such line is here, perhaps in the
@@ -61,30 +65,30 @@ def _logged(lines: Sequence[Line]) -> Iterator[Exposure]:
             yield _exposure(line, before)
 
 
-def _exposure(line: Line, epoch: int) -> Exposure:
+def _exposure(line: ServerLogLine, epoch: int) -> Exposure:
     source = f"{line.source}: {line.text}"
     return Exposure(line.broker, line.high_watermark, epoch, line.time, source)
 
 
-def epoch_starts(subject: Subject, states: Mapping[str, ReplicaState]) -> dict[int, int]:
+def epoch_starts(subject: InspectedPartition, states: Mapping[str, ReplicaState]) -> dict[int, int]:
     """The offset at which each epoch began: where its leader's log ended when it was elected.
 
     By the leader's own line, else by the epoch caches, else by the first record of the epoch. A
     cache's first entry moves with the log start and does not count unless that is 0.
     """
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for state in states.values():
         for run in state.runs:
             if run.start > state.start or state.start == 0:
-                found[run.epoch] = min(run.start, found.get(run.epoch, run.start))
+                result[run.epoch] = min(run.start, result.get(run.epoch, run.start))
     for state in states.values():
         for entry in state.epoch_cache:
             if entry.start > state.start or state.start == 0:
-                found[entry.epoch] = min(entry.start, found.get(entry.epoch, entry.start))
+                result[entry.epoch] = min(entry.start, result.get(entry.epoch, entry.start))
     for line in subject.lines:
         if line.kind == "started" and line.leads:
-            found[line.epoch] = line.offset
-    return found
+            result[line.epoch] = line.offset
+    return result
 
 
 def explained_by(
@@ -96,26 +100,31 @@ def explained_by(
     """
     if elections is None:
         return None
-    for one in elections.unclean:
-        if one.leader_epoch > epoch and starts.get(one.leader_epoch, lost) <= lost:
-            return one
+    for registration in elections.unclean:
+        if (
+            registration.leader_epoch > epoch
+            and starts.get(registration.leader_epoch, lost) <= lost
+        ):
+            return registration
     return None
 
 
-def held_below(state: ReplicaState, offset: int) -> tuple[Run, ...]:
+def held_below(state: ReplicaState, offset: int) -> tuple[EpochRun, ...]:
     """What a replica holds below an offset."""
     return tuple(
-        Run(run.start, min(run.end, offset), run.epoch) for run in state.runs if run.start < offset
+        EpochRun(run.start, min(run.end, offset), run.epoch)
+        for run in state.runs
+        if run.start < offset
     )
 
 
-def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
+def merged(runs: Iterable[EpochRun]) -> tuple[EpochRun, ...]:
     """Runs in order, those of one epoch that touch or overlap made one."""
-    found: list[Run] = []
-    for run in sorted(runs, key=lambda one: (one.epoch, one.start)):
-        last = found[-1] if found else None
+    epoch_runs: list[EpochRun] = []
+    for run in sorted(runs, key=lambda epoch_run: (epoch_run.epoch, epoch_run.start)):
+        last = epoch_runs[-1] if epoch_runs else None
         if last is not None and last.epoch == run.epoch and run.start <= last.end:
-            found[-1] = Run(last.start, max(last.end, run.end), run.epoch)
+            epoch_runs[-1] = EpochRun(last.start, max(last.end, run.end), run.epoch)
         else:
-            found.append(run)
-    return tuple(sorted(found, key=lambda one: (one.start, one.epoch)))
+            epoch_runs.append(run)
+    return tuple(sorted(epoch_runs, key=lambda epoch_run: (epoch_run.start, epoch_run.epoch)))

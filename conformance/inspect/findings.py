@@ -8,7 +8,7 @@ from conformance.events import Finding, JsonValue, Reason
 from conformance.story.key import hashed_key
 from conformance.verdict import Verdict
 
-__all__ = ["Discovery", "Unjudged"]
+__all__ = ["Discovery", "UnjudgedSubject"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,10 @@ class Discovery:
             "message": self.message,
             "formula": self.formula,
             "location": self.location,
-            "why": [f"{'  ' * one.depth}{one.text} {one.outcome}".rstrip() for one in self.reasons],
+            "why": [
+                f"{'  ' * reason.depth}{reason.text} {reason.outcome}".rstrip()
+                for reason in self.reasons
+            ],
             "scale": self.scale,
             "sources": list(self.sources),
             "commands": list(self.commands),
@@ -88,7 +91,7 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Unjudged:
+class UnjudgedSubject:
     """What could not be judged, and why."""
 
     subject: str
@@ -99,8 +102,8 @@ class Unjudged:
 
 
 @dataclass(slots=True)
-class Notes:
+class FindingNotes:
     """Collects both while a partition is judged."""
 
     found: list[Discovery] = field(default_factory=list)
-    unjudged: list[Unjudged] = field(default_factory=list)
+    unjudged: list[UnjudgedSubject] = field(default_factory=list)

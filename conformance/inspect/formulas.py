@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from conformance.errors import SpecError
 from conformance.events import Reason
-from conformance.inspect.abstraction import WINDOW, Moment, Window, windows
+from conformance.inspect.abstraction import WINDOW, PartitionMoment, Window, windows
 from conformance.inspect.specifications import Specification
 from conformance.story.why import why_false
 from conformance.tla import ModelValue, Spec, State, Value, make_function
@@ -17,7 +17,7 @@ _REMEMBERED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class FalseFormula:
     """A formula that is false."""
 
     formula: str
@@ -27,11 +27,11 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class FormulaTruth:
     """What a formula says of a moment: None, if it has no value there, with the reason."""
 
     holds: bool | None
-    broken: Broken | None = None
+    broken: FalseFormula | None = None
     undefined: str = ""
 
 
@@ -45,13 +45,13 @@ class ReplicationFormulas:
     def judge(
         self,
         formulas: Sequence[str],
-        moment: Moment,
+        moment: PartitionMoment,
         *,
         size: int = WINDOW,
         merged: bool = True,
-    ) -> dict[str, Truth]:
+    ) -> dict[str, FormulaTruth]:
         """The truth of invariants at a moment: false where false in any of its windows."""
-        truths = dict.fromkeys(formulas, Truth(True))
+        truths = dict.fromkeys(formulas, FormulaTruth(True))
         for window in windows(moment, size=size, merged=merged):
             spec = self._spec(moment, len(window.cuts))
             state = state_of(spec, window.values)
@@ -60,13 +60,17 @@ class ReplicationFormulas:
                     truths[formula] = self._truth(spec, formula, state, window)
         return truths
 
-    def _truth(self, spec: Spec, formula: str, state: State, window: Window) -> Truth:
+    def _truth(self, spec: Spec, formula: str, state: State, window: Window) -> FormulaTruth:
         truth = self._ask(spec, formula, spec.state_formula(formula), state)
         if isinstance(truth, str):
-            return Truth(None, undefined=truth)
-        return Truth(True) if truth else Truth(False, _broken(spec, formula, state, state, window))
+            return FormulaTruth(None, undefined=truth)
+        return (
+            FormulaTruth(True)
+            if truth
+            else FormulaTruth(False, _broken(spec, formula, state, state, window))
+        )
 
-    def step(self, formula: str, before: Moment, after: Moment) -> Truth:
+    def step(self, formula: str, before: PartitionMoment, after: PartitionMoment) -> FormulaTruth:
         """The truth of an action property of two moments in a row, of registrations alone."""
         first, second = next(windows(before)), next(windows(after))
         spec = self._spec(before, 1)
@@ -77,10 +81,10 @@ class ReplicationFormulas:
         ]
         truth = self._ask(spec, formula, spec.action_formula(formula), *states)
         if isinstance(truth, str):
-            return Truth(None, undefined=truth)
+            return FormulaTruth(None, undefined=truth)
         if truth:
-            return Truth(True)
-        return Truth(False, _broken(spec, formula, states[0], states[1], second))
+            return FormulaTruth(True)
+        return FormulaTruth(False, _broken(spec, formula, states[0], states[1], second))
 
     def _ask(
         self, spec: Spec, name: str, formula: Callable[..., bool], *states: State
@@ -95,7 +99,7 @@ class ReplicationFormulas:
                 self._known[key] = str(error)
         return self._known[key]
 
-    def _spec(self, moment: Moment, offsets: int) -> Spec:
+    def _spec(self, moment: PartitionMoment, offsets: int) -> Spec:
         """The specification for these brokers; offsets in powers of two, so that few are bound."""
         bound = 1 << max(6, (offsets + 1).bit_length())
         brokers = tuple(sorted({*moment.replicas, *moment.registered.isr}))
@@ -117,10 +121,10 @@ def state_of(spec: Spec, values: Mapping[str, Value]) -> State:
     return tuple(values.get(name, _UNSEEN) for name in spec.variables)
 
 
-def _broken(spec: Spec, formula: str, state: State, after: State, window: Window) -> Broken:
+def _broken(spec: Spec, formula: str, state: State, after: State, window: Window) -> FalseFormula:
     definition = spec.program.operator(formula, "a formula")
     reasons = why_false(spec, formula, state, after)
-    return Broken(formula, str(definition.location), reasons, window)
+    return FalseFormula(formula, str(definition.location), reasons, window)
 
 
 def _constants(brokers: tuple[str, ...], offsets: int) -> dict[str, Value]:

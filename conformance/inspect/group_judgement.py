@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from conformance.inspect.classic_groups import ClassicGroups
 from conformance.inspect.consumer_groups import ConsumerGroups
 from conformance.inspect.evidence import Evidence
-from conformance.inspect.findings import Notes, Unjudged
+from conformance.inspect.findings import FindingNotes, UnjudgedSubject
 from conformance.inspect.groups import (
     CLASSIC,
     CONSUMER,
@@ -18,13 +18,13 @@ from conformance.inspect.groups import (
     Topics,
     read_groups,
 )
-from conformance.inspect.history import Controller
+from conformance.inspect.history import MetadataHistory
 from conformance.inspect.reading.names import CONSUMER_OFFSETS
 from conformance.inspect.specifications import CLASSIC_GROUP, CONSUMER_GROUP, Specifications
 
 
 def judge_groups(
-    whole: Evidence, evidence: Evidence, controller: Controller, specifications: Specifications
+    whole: Evidence, evidence: Evidence, controller: MetadataHistory, specifications: Specifications
 ) -> tuple[JudgedGroup, ...]:
     """The groups of which `evidence` has records; `whole` has the checkpoints of all brokers."""
     topics, judged = Topics(controller), list[JudgedGroup]()
@@ -53,7 +53,7 @@ def _cleaned(evidence: Evidence) -> Mapping[tuple[str, int], int]:
 
 def _listed(log: GroupLog) -> JudgedGroup:
     """A share or streams group."""
-    notes, kinds = Notes(), sorted({record.type for record in log.records})
+    notes, kinds = FindingNotes(), sorted({record.type for record in log.records})
     why = f"no specification here has the protocol of its records ({', '.join(kinds)})"
-    notes.unjudged.append(Unjudged(f"group {log.name}", "the group", why))
+    notes.unjudged.append(UnjudgedSubject(f"group {log.name}", "the group", why))
     return JudgedGroup(log.name, log.type, log.partition, log.broker, (), {}, notes)

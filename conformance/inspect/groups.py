@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from conformance.errors import SpecError
 from conformance.inspect.evidence import Evidence
-from conformance.inspect.findings import Discovery, Notes, Unjudged
-from conformance.inspect.history import Controller
+from conformance.inspect.findings import Discovery, FindingNotes, UnjudgedSubject
+from conformance.inspect.history import MetadataHistory
 from conformance.story.why import why_false
 from conformance.tla import Spec, State, Value, make_function
 
@@ -34,7 +34,7 @@ GROUP_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class GroupRecordCopy:
     """A record of a group as a copy of __consumer_offsets has it."""
 
     offset: int
@@ -83,7 +83,7 @@ class JudgedGroup:
     """Whose copy was judged: the longest."""
     rows: tuple[GroupRow, ...]
     truths: Mapping[str, bool | None]
-    notes: Notes
+    notes: FindingNotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +94,24 @@ class GroupLog:
     type: str
     partition: int
     broker: str
-    records: tuple[Stored, ...]
+    records: tuple[GroupRecordCopy, ...]
 
 
 def read_groups(evidence: Evidence) -> Iterator[GroupLog]:
     """Every group by its records, in the order of names; offsets that were committed are none."""
-    found: dict[tuple[str, int, str], dict[str, list[Stored]]] = {}
+    result: dict[tuple[str, int, str], dict[str, list[GroupRecordCopy]]] = {}
     for row in evidence.rows("group_records"):
         if row["state"] or row["type"] in _OFFSETS:
             continue
         key = json.loads(row["key"])
         place = (key.get("group") or key.get("groupId") or "", row["partition"], _type(row["type"]))
-        record = Stored(
+        record = GroupRecordCopy(
             row["offset"], row["batch"], row["timestamp"], row["type"], key, row["value"]
         )
-        found.setdefault(place, {}).setdefault(row["broker"], []).append(record)
-    for (name, partition, kind), copies in sorted(found.items()):
-        broker = max(sorted(copies), key=lambda one: max(r.offset for r in copies[one]))
-        records = sorted(copies[broker], key=lambda one: one.offset)
+        result.setdefault(place, {}).setdefault(row["broker"], []).append(record)
+    for (name, partition, kind), copies in sorted(result.items()):
+        broker = max(sorted(copies), key=lambda name: max(r.offset for r in copies[name]))
+        records = sorted(copies[broker], key=lambda copy: copy.offset)
         yield GroupLog(name, kind, partition, broker, tuple(records))
 
 
@@ -123,19 +123,19 @@ def _type(key: str) -> str:
 
 def group_rows(group: JudgedGroup) -> Iterator[dict[str, Any]]:
     """Rows of the table `groups`."""
-    for one in group.rows:
+    for row in group.rows:
         yield {
             "group": group.name,
             "type": group.type,
             "partition": group.partition,
-            "offset": one.offset,
-            "time": one.time,
-            "state": one.state,
-            "generation": one.generation,
-            "protocol": one.protocol,
-            "leader": one.leader,
-            "members": sorted(one.assigned),
-            "assigned": sorted({p for assigned in one.assigned.values() for p in assigned}),
+            "offset": row.offset,
+            "time": row.time,
+            "state": row.state,
+            "generation": row.generation,
+            "protocol": row.protocol,
+            "leader": row.leader,
+            "members": sorted(row.assigned),
+            "assigned": sorted({p for assigned in row.assigned.values() for p in assigned}),
         }
 
 
@@ -143,7 +143,7 @@ def group_rows(group: JudgedGroup) -> Iterator[dict[str, Any]]:
 class Topics:
     """What the controller's history says of the topics that groups subscribe to."""
 
-    controller: Controller
+    controller: MetadataHistory
 
     @cached_property
     def names(self) -> Mapping[str, str]:
@@ -163,22 +163,22 @@ class Topics:
 
 
 @dataclass(slots=True)
-class Answers:
+class GroupTruths:
     """What formulas say of one group; a formula holds if it held of something and never failed."""
 
     log: GroupLog
     words: Mapping[str, str]
     """By formula what it means that it is false."""
     truths: dict[str, bool | None]
-    notes: Notes = field(default_factory=Notes)
+    notes: FindingNotes = field(default_factory=FindingNotes)
 
     def ask(
-        self, spec: Spec, formula: str, offsets: tuple[int, int], told: str, *states: State
+        self, spec: Spec, formula: str, offsets: tuple[int, int], text: str, *states: State
     ) -> bool:
         """Whether a state or a step is as the formula wants it; what is not becomes a finding."""
-        one = spec.state_formula(formula) if len(states) == 1 else spec.action_formula(formula)
+        item = spec.state_formula(formula) if len(states) == 1 else spec.action_formula(formula)
         try:
-            holds = one(*states)
+            holds = item(*states)
         except SpecError as error:
             self.unjudged(formula, f"it has no value at offset {offsets[0]}: {error}")
             return True
@@ -187,11 +187,11 @@ class Answers:
                 self.truths[formula] = True
             return True
         self.truths[formula] = False
-        self.notes.found.append(self._discovery(spec, formula, offsets, told, *states))
+        self.notes.found.append(self._discovery(spec, formula, offsets, text, *states))
         return False
 
     def _discovery(
-        self, spec: Spec, formula: str, offsets: tuple[int, int], told: str, *states: State
+        self, spec: Spec, formula: str, offsets: tuple[int, int], text: str, *states: State
     ) -> Discovery:
         reasons = why_false(spec, formula, states[0], states[-1])
         definition = spec.program.operator(formula, "a formula")
@@ -201,7 +201,7 @@ class Answers:
             formula,
             f"group {log.name}",
             f"group {log.name}: {formula} is false at offset {offsets[0]} of {place}",
-            f"{self.words[formula]} {told}",
+            f"{self.words[formula]} {text}",
             offsets=offsets,
             brokers=(log.broker,),
             formula=formula,
@@ -215,7 +215,7 @@ class Answers:
 
     def unjudged(self, what: str, why: str) -> None:
         """Note what cannot be said."""
-        self.notes.unjudged.append(Unjudged(f"group {self.log.name}", what, why))
+        self.notes.unjudged.append(UnjudgedSubject(f"group {self.log.name}", what, why))
 
     def judged(self, rows: tuple[GroupRow, ...]) -> JudgedGroup:
         """The group with all that was said of it."""

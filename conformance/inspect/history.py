@@ -96,32 +96,47 @@ class Elections:
     @property
     def ever(self) -> frozenset[int]:
         """Who was a replica at any time."""
-        return frozenset(node for one in self.registrations for node in one.replicas)
+        return frozenset(
+            node for registration in self.registrations for node in registration.replicas
+        )
 
     def leader_of(self, epoch: int) -> int | None:
         """Who led in an epoch; None if that is not known."""
-        found = [one.leader for one in self.registrations if one.leader_epoch == epoch]
-        return found[0] if found else None
+        result = [
+            registration.leader
+            for registration in self.registrations
+            if registration.leader_epoch == epoch
+        ]
+        return result[0] if result else None
 
     def began(self, epoch: int) -> Registration | None:
         """The registration with which an epoch began."""
-        return next((one for one in self.registrations if one.leader_epoch == epoch), None)
+        return next(
+            (
+                registration
+                for registration in self.registrations
+                if registration.leader_epoch == epoch
+            ),
+            None,
+        )
 
     @property
     def elections(self) -> tuple[Registration, ...]:
         """The registrations that began an epoch."""
-        found: dict[int, Registration] = {}
-        for one in self.registrations:
-            found.setdefault(one.leader_epoch, one)
-        return tuple(found.values())
+        registrations: dict[int, Registration] = {}
+        for registration in self.registrations:
+            registrations.setdefault(registration.leader_epoch, registration)
+        return tuple(registrations.values())
 
     @property
     def unclean(self) -> tuple[Registration, ...]:
         """The elections of a replica outside the ISR."""
         pairs = zip(self.registrations, self.registrations[1:], strict=False)
-        found = [after for before, after in pairs if is_unclean(before, after)]
+        registrations = [after for before, after in pairs if is_unclean(before, after)]
         first = self.registrations[0]
-        return (first, *found) if first.recovering and not self.whole else tuple(found)
+        return (
+            (first, *registrations) if first.recovering and not self.whole else tuple(registrations)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +148,7 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class MetadataHistory:
     """The committed history of the cluster's metadata, as far as the copies reach."""
 
     partitions: Mapping[Key, Elections]
@@ -170,9 +185,9 @@ class _Replay:
             case "AbortTransactionRecord":
                 self.transaction = None
             case "EndTransactionRecord":
-                held, self.transaction = self.transaction or [], None
-                for one, where in held:
-                    self._apply(one, where)
+                pending, self.transaction = self.transaction or [], None
+                for entry, where in pending:
+                    self._apply(entry, where)
             case _ if self.transaction is not None:
                 self.transaction.append((row, source))
             case _:
@@ -236,7 +251,7 @@ class _Extent:
 
 def _extent(evidence: Evidence) -> _Extent:
     columns = ["source", "offset", "timestamp", "committed"]
-    found, unknown = _Extent(), set[int]()
+    extent, unknown = _Extent(), set[int]()
     where = pc.field("source") == "log"
     for whole in evidence.dataset("metadata").to_batches(columns=columns, filter=where):
         batch = whole.filter(pc.fill_null(whole.column("committed"), True))
@@ -246,12 +261,12 @@ def _extent(evidence: Evidence) -> _Extent:
         low, high = pc.min_max(offsets).as_py().values()
         time = pc.max(batch.column("timestamp")).as_py()
         unknown |= set(offsets.filter(batch.column("committed").is_null()).to_pylist())
-        first = low if found.first < 0 else min(found.first, low)
-        found = _Extent(first, max(found.last, high), max(found.last_time, time))
-    return replace(found, uncommitted=len(unknown))
+        first = low if extent.first < 0 else min(extent.first, low)
+        extent = _Extent(first, max(extent.last, high), max(extent.last_time, time))
+    return replace(extent, uncommitted=len(unknown))
 
 
-def controller(evidence: Evidence) -> Controller:
+def controller(evidence: Evidence) -> MetadataHistory:
     """Replay the committed records: the newest snapshot that the logs need, then the log."""
     extent = _extent(evidence)
     rows = evidence.table("metadata", where=pc.field("type").isin(_TYPES)).to_pylist()
@@ -261,16 +276,16 @@ def controller(evidence: Evidence) -> Controller:
     replay = _Replay()
     for row in snapshots.get(base, ()):
         replay.add(row, "snapshot")
-    told: dict[Key, list[Registration]] = {}
+    registrations: dict[Key, list[Registration]] = {}
     ends = sorted(offset for offset in snapshots if base < offset <= extent.last)
     for row in logs:
         while ends and row["offset"] > ends[0]:
-            _compare(replay, snapshots[ends.pop(0)], told)
+            _compare(replay, snapshots[ends.pop(0)], registrations)
         if row["offset"] > base:
             replay.add(row, "log")
     for end in ends:
-        _compare(replay, snapshots[end], told)
-    return _controller(replay, extent, max(base, extent.last), disagreements, told)
+        _compare(replay, snapshots[end], registrations)
+    return _controller(replay, extent, max(base, extent.last), disagreements, registrations)
 
 
 def _controller(
@@ -278,17 +293,19 @@ def _controller(
     extent: _Extent,
     last_offset: int,
     disagreements: Sequence[Disagreement],
-    told: Mapping[Key, list[Registration]],
-) -> Controller:
+    registrations: Mapping[Key, list[Registration]],
+) -> MetadataHistory:
     partitions: dict[Key, Elections] = {}
     counts: dict[str, int] = {}
-    for (topic_id, number), found in replay.elections.items():
+    for (topic_id, number), election in replay.elections.items():
         name = replay.names.get(topic_id)
         if name is None or topic_id in replay.removed:
             continue
-        partitions[name, number] = Elections(topic_id, tuple(found), replay.whole[topic_id, number])
+        partitions[name, number] = Elections(
+            topic_id, tuple(election), replay.whole[topic_id, number]
+        )
         counts[name] = max(counts.get(name, 0), number + 1)
-    return Controller(
+    return MetadataHistory(
         MappingProxyType(partitions),
         MappingProxyType(counts),
         frozenset(name for name, policy in replay.policies.items() if "compact" in policy)
@@ -297,7 +314,7 @@ def _controller(
         extent.last_time,
         tuple(disagreements),
         extent.uncommitted,
-        MappingProxyType({key: tuple(value) for key, value in told.items()}),
+        MappingProxyType({key: tuple(value) for key, value in registrations.items()}),
     )
 
 
@@ -309,12 +326,12 @@ def _merged(
     Several records may share an offset's batch but not the offset itself. Records that are known
     not to be committed are left out: Raft truncates them.
     """
-    found: dict[int, Mapping[str, Any]] = {}
+    result: dict[int, Mapping[str, Any]] = {}
     odd: list[Disagreement] = []
     for row in rows:
         if row["committed"] is False:
             continue
-        known = found.setdefault(row["offset"], row)
+        known = result.setdefault(row["offset"], row)
         if (known["type"], known["body"]) != (row["type"], row["body"]) and row["committed"]:
             odd.append(
                 Disagreement(
@@ -323,18 +340,18 @@ def _merged(
                     f"{row['broker']} has {row['type']} {row['body']}",
                 )
             )
-    return [found[offset] for offset in sorted(found)], odd
+    return [result[offset] for offset in sorted(result)], odd
 
 
 def _snapshots(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:
     """The records of each snapshot, by the offset up to which it tells; one copy of each."""
-    found: dict[int, tuple[tuple[str, str], list[Mapping[str, Any]]]] = {}
+    snapshots: dict[int, tuple[tuple[str, str], list[Mapping[str, Any]]]] = {}
     for row in rows:
         copy = (row["broker"], row["path"])
-        known = found.setdefault(row["offset"], (copy, []))
+        known = snapshots.setdefault(row["offset"], (copy, []))
         if known[0] == copy:
             known[1].append(row)
-    return {offset: rows for offset, (_, rows) in found.items()}
+    return {offset: rows for offset, (_, rows) in snapshots.items()}
 
 
 def _base(first: int, snapshots: Mapping[int, Sequence[Mapping[str, Any]]]) -> int:
@@ -347,7 +364,7 @@ def _base(first: int, snapshots: Mapping[int, Sequence[Mapping[str, Any]]]) -> i
 
 
 def _compare(
-    replay: _Replay, rows: Iterable[Mapping[str, Any]], told: dict[Key, list[Registration]]
+    replay: _Replay, rows: Iterable[Mapping[str, Any]], registrations: dict[Key, list[Registration]]
 ) -> None:
     """Keep what a snapshot says of partitions whose history the log has told up to it."""
     for row in rows:
@@ -357,12 +374,17 @@ def _compare(
         key = (body["topicId"], body["partitionId"])
         known, name = replay.elections.get(key), replay.names.get(body["topicId"])
         if known and name is not None and key[0] not in replay.removed:
-            found = registered(body, row, "snapshot")
-            if _facts(found) != _facts(known[-1]):
-                told.setdefault((name, body["partitionId"]), []).append(
-                    replace(found, time=known[-1].time)
+            registration = registered(body, row, "snapshot")
+            if _facts(registration) != _facts(known[-1]):
+                registrations.setdefault((name, body["partitionId"]), []).append(
+                    replace(registration, time=known[-1].time)
                 )
 
 
-def _facts(one: Registration) -> tuple[object, ...]:
-    return one.leader, one.leader_epoch, frozenset(one.isr), one.partition_epoch
+def _facts(registration: Registration) -> tuple[object, ...]:
+    return (
+        registration.leader,
+        registration.leader_epoch,
+        frozenset(registration.isr),
+        registration.partition_epoch,
+    )

@@ -41,7 +41,7 @@ class Directory:
 
 
 @dataclass(slots=True)
-class Registered:
+class RegisteredBroker:
     """What the metadata log has of one broker's registrations."""
 
     directories: set[str] = field(default_factory=set)
@@ -51,7 +51,7 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class Identified:
+class IdentityFindings:
     """What was found of identities, and whom to set aside."""
 
     found: tuple[Discovery, ...]
@@ -59,24 +59,28 @@ class Identified:
     """Brokers of which nothing else can be said."""
 
 
-def identified(evidence: Evidence, copies: Copies) -> Identified:
+def identified(evidence: Evidence, copies: Copies) -> IdentityFindings:
     """The identities in the evidence, held against each other and the controller."""
     directories = _directories(evidence)
     registered = _registrations(evidence)
     differing = list(_differing(directories))
-    strangers = {name for one in differing for name in one.brokers}
-    foreign = list(_other_cluster([one for one in directories if one.broker not in strangers]))
-    strangers |= {name for one in foreign for name in one.brokers}
-    own = [one for one in directories if one.broker not in strangers]
+    strangers = {name for discovery in differing for name in discovery.brokers}
+    foreign = list(
+        _other_cluster(
+            [directory for directory in directories if directory.broker not in strangers]
+        )
+    )
+    strangers |= {name for discovery in foreign for name in discovery.brokers}
+    own = [directory for directory in directories if directory.broker not in strangers]
     wrong = list(_other_node(own, registered))
     wrong += _unregistered_node(own, registered, _used(evidence))
-    strangers |= {name for one in wrong for name in one.brokers}
+    strangers |= {name for discovery in wrong for name in discovery.brokers}
     empty = list(_empty(evidence))
-    strangers |= {name for one in empty for name in one.brokers}
+    strangers |= {name for discovery in empty for name in discovery.brokers}
     doubled = list(_same_node(copies, strangers))
-    aside = strangers | {name for one in doubled for name in one.brokers}
-    own = [one for one in own if one.broker not in aside]
-    found = [
+    aside = strangers | {name for discovery in doubled for name in discovery.brokers}
+    own = [directory for directory in own if directory.broker not in aside]
+    discoveries = [
         *empty,
         *_nameless(evidence, directories, copies),
         *differing,
@@ -88,7 +92,7 @@ def identified(evidence: Evidence, copies: Copies) -> Identified:
         *_markers(evidence, copies, registered, aside),
         *_older(copies, registered, aside),
     ]
-    return Identified(tuple(found), frozenset(aside))
+    return IdentityFindings(tuple(discoveries), frozenset(aside))
 
 
 def _directories(evidence: Evidence) -> list[Directory]:
@@ -106,14 +110,14 @@ def _directories(evidence: Evidence) -> list[Directory]:
     ]
 
 
-def _registrations(evidence: Evidence) -> dict[int, Registered]:
-    found: dict[int, Registered] = {}
+def _registrations(evidence: Evidence) -> dict[int, RegisteredBroker]:
+    brokers: dict[int, RegisteredBroker] = {}
     for row in evidence.rows("metadata", pc.field("type") == _RECORD):
         body = json.loads(row["body"])
-        one = found.setdefault(body["brokerId"], Registered())
-        one.directories |= set(body.get("logDirs") or ())
-        one.epochs.add(body["brokerEpoch"])
-    return found
+        broker = brokers.setdefault(body["brokerId"], RegisteredBroker())
+        broker.directories |= set(body.get("logDirs") or ())
+        broker.epochs.add(body["brokerEpoch"])
+    return brokers
 
 
 def _finding(
@@ -160,7 +164,7 @@ def _nameless(
     evidence: Evidence, directories: Sequence[Directory], copies: Copies
 ) -> Iterator[Discovery]:
     """Log directories without an identity."""
-    known = {(one.broker, one.directory) for one in directories}
+    known = {(directory.broker, directory.directory) for directory in directories}
     for broker, places in _places(evidence).items():
         for directory in sorted(places):
             if (broker, directory) in known:
@@ -182,11 +186,11 @@ def _nameless(
 def _differing(directories: Sequence[Directory]) -> Iterator[Discovery]:
     """Several log directories of one broker (MetaPropertiesEnsemble.verify)."""
     by_broker: dict[str, list[Directory]] = {}
-    for one in directories:
-        by_broker.setdefault(one.broker, []).append(one)
+    for directory in directories:
+        by_broker.setdefault(directory.broker, []).append(directory)
     for broker, own in by_broker.items():
         for what in ("node", "cluster"):
-            values = sorted({getattr(one, what) for one in own} - {""})
+            values = sorted({getattr(directory, what) for directory in own} - {""})
             if len(values) > 1:
                 yield _finding(
                     "identity-differs",
@@ -196,7 +200,7 @@ def _differing(directories: Sequence[Directory]) -> Iterator[Discovery]:
                     f"of them a name of its own; nothing else in the folders of {broker} is "
                     "judged.",
                     (broker,),
-                    [one.source for one in own],
+                    [directory.source for directory in own],
                     Verdict.INCONCLUSIVE,
                 )
                 break
@@ -207,48 +211,54 @@ def _differing(directories: Sequence[Directory]) -> Iterator[Discovery]:
 
 def _other_cluster(directories: Sequence[Directory]) -> Iterator[Discovery]:
     """Folders of another cluster than most; of two clusters with as many, of the second one."""
-    clusters = {one.broker: one.cluster for one in reversed(directories) if one.cluster}
-    counts = Counter(clusters[one.broker] for one in directories if one.broker in clusters)
+    clusters = {
+        directory.broker: directory.cluster
+        for directory in reversed(directories)
+        if directory.cluster
+    }
+    counts = Counter(
+        clusters[directory.broker] for directory in directories if directory.broker in clusters
+    )
     if len(counts) < 2:
         return
     usual, _ = counts.most_common(1)[0]
-    for one in directories:
-        if one.cluster and one.cluster != usual:
+    for directory in directories:
+        if directory.cluster and directory.cluster != usual:
             yield _finding(
                 "other-cluster",
-                f"{one.broker}: the folder is of the cluster {one.cluster}",
+                f"{directory.broker}: the folder is of the cluster {directory.cluster}",
                 f"The others are of the cluster {usual}. Kafka refuses to start with the folder of "
-                f"another cluster; nothing else in the folder of {one.broker} is judged.",
-                (one.broker,),
-                (one.source,),
+                f"another cluster; nothing else in the folder of {directory.broker} is judged.",
+                (directory.broker,),
+                (directory.source,),
             )
 
 
 def _other_node(
-    directories: Sequence[Directory], registered: Mapping[int, Registered]
+    directories: Sequence[Directory], registered: Mapping[int, RegisteredBroker]
 ) -> Iterator[Discovery]:
     """Log directories that the controller knows as another node's."""
-    owners = {id_: node for node, one in registered.items() for id_ in one.directories}
-    for one in directories:
-        owner = owners.get(one.id)
-        if owner is not None and one.node.isdigit() and owner != int(one.node):
+    owners = {id_: node for node, broker in registered.items() for id_ in broker.directories}
+    for directory in directories:
+        owner = owners.get(directory.id)
+        if owner is not None and directory.node.isdigit() and owner != int(directory.node):
             yield _finding(
                 "other-node",
-                f"{one.broker}: its meta.properties says node {one.node}, and the directory is "
+                f"{directory.broker}: its meta.properties says node {directory.node}, and the directory is "
                 f"node {owner}'s",
-                f"Node {owner} has registered the directory {one.id} with the controller; node "
-                f"{one.node} never did. Nothing else in the folder of {one.broker} is judged.",
-                (one.broker,),
-                (one.source,),
+                f"Node {owner} has registered the directory {directory.id} with the controller; node "
+                f"{directory.node} never did. Nothing else in the folder of {directory.broker} is judged.",
+                (directory.broker,),
+                (directory.source,),
             )
 
 
 def _same_node(copies: Copies, aside: Collection[str]) -> Iterator[Discovery]:
     """Two names for one node."""
     names: dict[int, list[str]] = {}
-    for one in copies.copies.values():
-        if one.node is not None and one.broker not in aside:
-            names.setdefault(one.node, []).append(one.broker)
+    for copy in copies.copies.values():
+        if copy.node is not None and copy.broker not in aside:
+            names.setdefault(copy.node, []).append(copy.broker)
     for node, brokers in sorted(names.items()):
         if len(brokers) > 1:
             yield _finding(
@@ -266,19 +276,19 @@ def _same_node(copies: Copies, aside: Collection[str]) -> Iterator[Discovery]:
 def _same_directory(directories: Sequence[Directory]) -> Iterator[Discovery]:
     """A directory id is given once, when a directory is formatted (KIP-858)."""
     owners: dict[str, list[Directory]] = {}
-    for one in directories:
-        if one.id:
-            owners.setdefault(one.id, []).append(one)
+    for directory in directories:
+        if directory.id:
+            owners.setdefault(directory.id, []).append(directory)
     for id_, own in sorted(owners.items()):
         if len(own) > 1:
-            brokers = sorted({one.broker for one in own})
+            brokers = sorted({directory.broker for directory in own})
             yield _finding(
                 "same-directory",
                 f"{' and '.join(brokers)}: two log directories have the directory id {id_}",
                 "An id is made when a directory is formatted. These are two copies of one "
                 "directory, or one was cloned from the other.",
                 brokers,
-                [one.source for one in own],
+                [directory.source for directory in own],
             )
 
 
@@ -294,46 +304,51 @@ def _used(evidence: Evidence) -> set[tuple[str, str]]:
 
 def _unregistered_node(
     directories: Sequence[Directory],
-    registered: Mapping[int, Registered],
+    registered: Mapping[int, RegisteredBroker],
     used: Collection[tuple[str, str]],
 ) -> Iterator[Discovery]:
     """Directories with partitions, of a node that the controller does not know."""
-    for one in directories:
-        if not registered or (one.broker, one.directory) not in used:
+    for directory in directories:
+        if not registered or (directory.broker, directory.directory) not in used:
             continue
-        if one.node.isdigit() and int(one.node) not in registered:
-            title = f"{one.broker}: node {one.node} never registered with the controller"
-            yield _unregistered(one, title, f" Nothing else of {one.broker} is judged.")
+        if directory.node.isdigit() and int(directory.node) not in registered:
+            title = (
+                f"{directory.broker}: node {directory.node} never registered with the controller"
+            )
+            yield _unregistered(directory, title, f" Nothing else of {directory.broker} is judged.")
 
 
 def _unknown_directory(
     directories: Sequence[Directory],
-    registered: Mapping[int, Registered],
+    registered: Mapping[int, RegisteredBroker],
     used: Collection[tuple[str, str]],
 ) -> Iterator[Discovery]:
     """Directories with partitions that no broker has registered (KIP-858)."""
-    for one in directories:
-        known = registered.get(int(one.node)) if one.node.isdigit() else None
-        if known is None or (one.broker, one.directory) not in used:
+    for directory in directories:
+        known = registered.get(int(directory.node)) if directory.node.isdigit() else None
+        if known is None or (directory.broker, directory.directory) not in used:
             continue
-        if one.id and known.directories and one.id not in known.directories:
-            title = f"{one.broker}: node {one.node} never registered the directory {one.id}"
-            yield _unregistered(one, title)
+        if directory.id and known.directories and directory.id not in known.directories:
+            title = f"{directory.broker}: node {directory.node} never registered the directory {directory.id}"
+            yield _unregistered(directory, title)
 
 
-def _unregistered(one: Directory, title: str, aside: str = "") -> Discovery:
+def _unregistered(directory: Directory, title: str, aside: str = "") -> Discovery:
     return _finding(
         "unknown-directory",
         title,
         "A broker registers itself and its log directories whenever it starts, before it makes a "
         f"partition. The folder is of another cluster, or its meta.properties is.{aside}",
-        (one.broker,),
-        (one.source,),
+        (directory.broker,),
+        (directory.source,),
     )
 
 
 def _markers(
-    evidence: Evidence, copies: Copies, registered: Mapping[int, Registered], aside: Collection[str]
+    evidence: Evidence,
+    copies: Copies,
+    registered: Mapping[int, RegisteredBroker],
+    aside: Collection[str],
 ) -> Iterator[Discovery]:
     """Marks of a clean stop that are not of the broker's last run (KIP-966)."""
     where = (pc.field("kind") == "clean-shutdown") & (pc.field("key") == "brokerEpoch")
@@ -341,7 +356,7 @@ def _markers(
         copy = copies.copies.get(row["broker"])
         if copy is None or copy.node is None or row["broker"] in aside:
             continue
-        epochs = registered.get(copy.node, Registered()).epochs
+        epochs = registered.get(copy.node, RegisteredBroker()).epochs
         epoch = int(row["value"]) if row["value"].lstrip("-").isdigit() else -1
         if epoch < 0 or not epochs or epoch == max(epochs):
             continue
@@ -360,13 +375,13 @@ def _markers(
 
 
 def _older(
-    copies: Copies, registered: Mapping[int, Registered], aside: Collection[str]
+    copies: Copies, registered: Mapping[int, RegisteredBroker], aside: Collection[str]
 ) -> Iterator[Discovery]:
     """Copies whose metadata log ends before their own broker's last registration."""
     for copy in copies.copies.values():
         if copy.broker in aside or copy.node is None or copy.last_metadata_offset < 0:
             continue
-        epochs = registered.get(copy.node, Registered()).epochs
+        epochs = registered.get(copy.node, RegisteredBroker()).epochs
         if epochs and max(epochs) > copy.last_metadata_offset:
             yield _older_finding(copy, max(epochs))
 

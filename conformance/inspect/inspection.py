@@ -12,15 +12,15 @@ from conformance.events import JsonValue
 from conformance.inspect.copies import Copies, read_copies
 from conformance.inspect.damage import METADATA_LOG
 from conformance.inspect.evidence import Evidence
-from conformance.inspect.findings import Discovery, Unjudged
+from conformance.inspect.findings import Discovery, UnjudgedSubject
 from conformance.inspect.groups import JudgedGroup
-from conformance.inspect.history import Controller, Key, controller
+from conformance.inspect.history import Key, MetadataHistory, controller
 from conformance.inspect.identities import identified
-from conformance.inspect.judgement import Judged
+from conformance.inspect.judgement import PartitionJudgement
 from conformance.inspect.judging import (
     KEPT,
     JudgedSlice,
-    Task,
+    SliceTask,
     Truths,
     judge_slice,
     most_telling_first,
@@ -36,7 +36,7 @@ from conformance.inspect.specifications import (
     REPLICATION,
     Specifications,
 )
-from conformance.inspect.tables import TableWriter, told
+from conformance.inspect.tables import TableWriter, finding_tables
 from conformance.inspect.workers import OnDemand
 from conformance.verdict import Verdict
 from conformance.workers import Here
@@ -53,14 +53,14 @@ class Inspection:
 
     evidence: Evidence
     copies: Copies
-    controller: Controller
-    partitions: Mapping[Key, Judged] = field(default_factory=dict)
+    controller: MetadataHistory
+    partitions: Mapping[Key, PartitionJudgement] = field(default_factory=dict)
     partition_count: int = 0
     groups: tuple[JudgedGroup, ...] = ()
     group_count: int = 0
     batches: int = 0
     found: tuple[Discovery, ...] = ()
-    unjudged: tuple[Unjudged, ...] = ()
+    unjudged: tuple[UnjudgedSubject, ...] = ()
     truths: Truths = field(default_factory=dict)
     held: bool = False
     """Whether some formula held of some partition."""
@@ -73,9 +73,9 @@ class Inspection:
     @property
     def verdict(self) -> Verdict:
         """Fail over inconclusive over pass; nothing judged is no pass."""
-        if any(one.verdict is Verdict.FAIL for one in self.found):
+        if any(discovery.verdict is Verdict.FAIL for discovery in self.found):
             return Verdict.FAIL
-        doubtful = bool(self.found) or any(one.matters for one in self.unjudged)
+        doubtful = bool(self.found) or any(subject.matters for subject in self.unjudged)
         if doubtful or not self.held or self.files.get("error"):
             return Verdict.INCONCLUSIVE
         return Verdict.PASS
@@ -97,22 +97,22 @@ class Inspection:
             "copies_apart_metadata_records": self.copies.metadata_apart,
         }
 
-    def take(self, one: JudgedSlice) -> None:
+    def take(self, judged_slice: JudgedSlice) -> None:
         """Add what is said of a slice."""
-        self.found = tuple(most_telling_first((*self.found, *one.found)))
-        self.unjudged = tuple(dict.fromkeys((*self.unjudged, *one.unjudged)))
-        partitions = telling((*self.partitions.values(), *one.telling), self.found)[:KEPT]
+        self.found = tuple(most_telling_first((*self.found, *judged_slice.found)))
+        self.unjudged = tuple(dict.fromkeys((*self.unjudged, *judged_slice.unjudged)))
+        partitions = telling((*self.partitions.values(), *judged_slice.telling), self.found)[:KEPT]
         self.partitions = {judged.subject.key: judged for judged in partitions}
-        self.partition_count += one.partitions
-        self.groups = tuple(telling_groups((*self.groups, *one.groups))[:KEPT])
-        self.group_count += one.group_count
-        self.batches += one.batches
-        for name, row in one.truths.items():
+        self.partition_count += judged_slice.partitions
+        self.groups = tuple(telling_groups((*self.groups, *judged_slice.groups))[:KEPT])
+        self.group_count += judged_slice.group_count
+        self.batches += judged_slice.batches
+        for name, row in judged_slice.truths.items():
             known = self.truths.setdefault(name, dict.fromkeys(row, 0))
             for answer, count in row.items():
                 known[answer] += count
-        self.held |= one.held
-        for place, batches in one.other_states.items():
+        self.held |= judged_slice.held
+        for place, batches in judged_slice.other_states.items():
             self.other_states[place] = self.other_states.get(place, 0) + batches
 
 
@@ -144,26 +144,26 @@ def inspect(
     inspection.found = tuple(most_telling_first(across))
     parts = slices(evidence, history)
     folder = None if output is None else output / "traces"
-    task = Task(evidence, copies, specifications or Specifications(), folder)
+    task = SliceTask(evidence, copies, specifications or Specifications(), folder)
     whole = sum(len(part.keys) for part in parts)
     written = None if output is None else TableWriter(output)
     with written or nullcontext():
-        for one in _judged(task, parts, whole, workers):
-            inspection.take(one)
+        for judged_slice in _judged(task, parts, whole, workers):
+            inspection.take(judged_slice)
             if written is not None:
-                written.add(one.tables)
+                written.add(judged_slice.tables)
             tell(inspection.partition_count, whole)
         asked_for = any(key != METADATA_LOG for part in parts for key in part.keys)
         beyond = _beyond_reach(evidence, history, inspection.other_states, asked_for=asked_for)
         unread = not_understood(inspection.server_logs)
         inspection.unjudged = tuple(dict.fromkeys((*inspection.unjudged, *beyond, *unread)))
         if written is not None:
-            written.add(told(inspection.found, inspection.unjudged))
+            written.add(finding_tables(inspection.found, inspection.unjudged))
     return inspection
 
 
 def _judged(
-    task: Task, parts: list[Slice], partitions: int, workers: OnDemand | None
+    task: SliceTask, parts: list[Slice], partitions: int, workers: OnDemand | None
 ) -> Iterable[JudgedSlice]:
     """The slices one after the other, in their order."""
     some = workers is not None and len(parts) > 1
@@ -176,17 +176,17 @@ def _judged(
 
 def _beyond_reach(
     evidence: Evidence,
-    history: Controller,
+    history: MetadataHistory,
     states: Mapping[tuple[str, str, str], int],
     *,
     asked_for: bool,
-) -> list[Unjudged]:
+) -> list[UnjudgedSubject]:
     """What the whole inspection cannot say."""
-    found = []
+    subjects = []
     filters = evidence.manifest.get("filters", {})
     if (filters.get("topics") or filters.get("partitions")) and not asked_for:
-        found.append(
-            Unjudged(
+        subjects.append(
+            UnjudgedSubject(
                 "the partitions asked for",
                 "all of them",
                 "no folder and no record of the controller is of such a topic and partition",
@@ -194,8 +194,8 @@ def _beyond_reach(
             )
         )
     if not history.partitions:
-        found.append(
-            Unjudged(
+        subjects.append(
+            UnjudgedSubject(
                 "the controller",
                 "elections, ISRs and what was committed",
                 "no folder that is judged has __cluster_metadata: give the controllers' too",
@@ -203,20 +203,22 @@ def _beyond_reach(
             )
         )
     if history.uncommitted:
-        found.append(
-            Unjudged(
+        subjects.append(
+            UnjudgedSubject(
                 "__cluster_metadata-0",
                 f"whether the last {history.uncommitted} records were committed",
                 "too few of the voters' copies are here; they were taken as committed",
             )
         )
     for (broker, partition, state), batches in sorted(states.items()):
-        held = "1 batch" if batches == 1 else f"{batches:,} batches"
-        words = f"{held} in a folder or file that is {state}"
-        found.append(Unjudged(f"{broker}: {partition}", words, "no log consists of them"))
+        text = "1 batch" if batches == 1 else f"{batches:,} batches"
+        words = f"{text} in a folder or file that is {state}"
+        subjects.append(UnjudgedSubject(f"{broker}: {partition}", words, "no log consists of them"))
     if evidence.manifest.get("verify") is False:
-        found.append(Unjudged("checksums", "the batches' checksums", "they were not verified"))
-    return found
+        subjects.append(
+            UnjudgedSubject("checksums", "the batches' checksums", "they were not verified")
+        )
+    return subjects
 
 
 def _files(evidence: Evidence) -> dict[str, int]:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Scope(StrEnum):
+class InvariantScope(StrEnum):
     """Between which files a row holds."""
 
     FOLDER = "one folder"
     FOLDERS = "several folders"
 
 
-class Severity(StrEnum):
+class ViolationSeverity(StrEnum):
     """What a violation does to the verdict."""
 
     FAIL = "fail"
@@ -33,7 +33,7 @@ class Invariant:
     """A row of the table."""
 
     name: str
-    scope: Scope
+    scope: InvariantScope
     files: str
     """Between which files it holds."""
     says: str
@@ -45,7 +45,7 @@ class Invariant:
     """When it may be broken without damage."""
     kinds: tuple[str, ...]
     """The kinds of findings that tell it: a formula, or one of `damage.KINDS`."""
-    severity: Severity
+    severity: ViolationSeverity
 
 
 def _folder(
@@ -56,10 +56,12 @@ def _folder(
     broken: str,
     legal: str,
     kinds: str,
-    severity: Severity,
+    severity: ViolationSeverity,
 ) -> Invariant:
     kept = tuple(kinds.split())
-    return Invariant(name, Scope.FOLDER, files, says, keeper, broken, legal, kept, severity)
+    return Invariant(
+        name, InvariantScope.FOLDER, files, says, keeper, broken, legal, kept, severity
+    )
 
 
 def _folders(
@@ -70,10 +72,12 @@ def _folders(
     broken: str,
     legal: str,
     kinds: str,
-    severity: Severity,
+    severity: ViolationSeverity,
 ) -> Invariant:
     kept = tuple(kinds.split())
-    return Invariant(name, Scope.FOLDERS, files, says, keeper, broken, legal, kept, severity)
+    return Invariant(
+        name, InvariantScope.FOLDERS, files, says, keeper, broken, legal, kept, severity
+    )
 
 
 INVARIANTS = (
@@ -84,7 +88,7 @@ INVARIANTS = (
         "LocalLog.append, UnifiedLog.roll",
         "Records were removed, doubled or moved.",
         "Compaction leaves gaps; a compressed message of magic 0 or 1 has its last offset only.",
-        "gap overlap out-of-order", Severity.FAIL,
+        "gap overlap out-of-order", ViolationSeverity.FAIL,
     ),
     _folder(
         "segment-is-named-for-its-first-record", "segment, its name",
@@ -92,7 +96,7 @@ INVARIANTS = (
         "LocalLog.roll, UnifiedLog.roll",
         "The first batches are gone, or the file is another segment.",
         "Compaction. Retention and DeleteRecords remove whole segments only.",
-        "head-gone before-segment", Severity.FAIL,
+        "head-gone before-segment", ViolationSeverity.FAIL,
     ),
     _folder(
         "offset-index", ".index, segment",
@@ -100,7 +104,7 @@ INVARIANTS = (
         "OffsetIndex, LogSegment.append",
         "Readers begin at a wrong position; Kafka checks an index only where it recovers.",
         "Entries behind the last good one of an index that was not trimmed.",
-        "index-position index-offset index-order index-beyond-end index-size", Severity.FAIL,
+        "index-position index-offset index-order index-beyond-end index-size", ViolationSeverity.FAIL,
     ),
     _folder(
         "time-index", ".timeindex, segment",
@@ -108,7 +112,7 @@ INVARIANTS = (
         "TimeIndex, LogSegment.append",
         "Look-ups by time and retention by time go wrong.",
         "Entries behind the last good one of an index that was not trimmed.",
-        "timeindex-timestamp timeindex-order timeindex-beyond-end index-size", Severity.FAIL,
+        "timeindex-timestamp timeindex-order timeindex-beyond-end index-size", ViolationSeverity.FAIL,
     ),
     _folder(
         "transaction-index", ".txnindex, segment",
@@ -116,7 +120,7 @@ INVARIANTS = (
         "TransactionIndex, ProducerStateManager.completeTxn",
         "Consumers with read_committed drop or read the wrong records.",
         "An unclean stop: the entries of a segment that is recovered are made anew.",
-        "txnindex txnindex-missing index-size", Severity.FAIL,
+        "txnindex txnindex-missing index-size", ViolationSeverity.FAIL,
     ),
     _folder(
         "index-has-a-segment", ".index, .timeindex, .txnindex, segment",
@@ -124,7 +128,7 @@ INVARIANTS = (
         "LogSegment.changeFileSuffixes, LogSegments",
         "The segment, and its records, are gone.",
         "An unclean stop within a deletion.",
-        "orphan-index", Severity.CLEAN,
+        "orphan-index", ViolationSeverity.CLEAN,
     ),
     _folder(
         "epochs-of-the-log", "leader-epoch-checkpoint, segments",
@@ -133,7 +137,7 @@ INVARIANTS = (
         "Followers truncate to a wrong offset, or to the high watermark.",
         "Entries below the log start; the newest epoch, while an election was copied.",
         "EpochCacheMatchesLog EpochsNonDecreasing epoch-order no-epoch-checkpoint",
-        Severity.DOUBT,
+        ViolationSeverity.DOUBT,
     ),
     _folder(
         "high-watermark-in-log", "replication-offset-checkpoint, segments",
@@ -141,7 +145,7 @@ INVARIANTS = (
         "UnifiedLog.updateHighWatermark, ReplicaManager.checkpointHighWatermarks",
         "Records that consumers could read are not in the log any more.",
         "A power failure loses what was not flushed; a copy in which the log is the older file.",
-        "HighWatermarkWithinLog", Severity.DOUBT,
+        "HighWatermarkWithinLog", ViolationSeverity.DOUBT,
     ),
     _folder(
         "high-watermark-is-written", "replication-offset-checkpoint, log start, mark",
@@ -149,7 +153,7 @@ INVARIANTS = (
         "ReplicaManager.shutdown",
         "The entry was removed or is another log's; Kafka begins at the log's start.",
         "A log that was never made by a leader or follower.",
-        "no-high-watermark high-watermark-below-start", Severity.ONLY_CLEAN,
+        "no-high-watermark high-watermark-below-start", ViolationSeverity.ONLY_CLEAN,
     ),
     _folder(
         "recovery-point-in-log", "recovery-point-offset-checkpoint, segments",
@@ -157,7 +161,7 @@ INVARIANTS = (
         "UnifiedLog.flush, LogManager.truncateTo (checkpointed with it)",
         "Records that were on disk are not there any more.",
         "An unclean stop between a truncation and the checkpoint; a flush that ran late.",
-        "recovery-point-beyond-end", Severity.CLEAN,
+        "recovery-point-beyond-end", ViolationSeverity.CLEAN,
     ),
     _folder(
         "clean-stop-flushes", "recovery-point-offset-checkpoint, segments, .kafka_cleanshutdown",
@@ -165,7 +169,7 @@ INVARIANTS = (
         "LogManager.shutdown, UnifiedLog.close",
         "The log, the checkpoint or the mark is of another time; Kafka skips the recovery.",
         "Without the mark any recovery point within the log.",
-        "recovery-point-behind", Severity.ONLY_CLEAN,
+        "recovery-point-behind", ViolationSeverity.ONLY_CLEAN,
     ),
     _folder(
         "log-start-in-log", "log-start-offset-checkpoint, segments",
@@ -173,7 +177,7 @@ INVARIANTS = (
         "UnifiedLog.maybeIncrementLogStartOffset",
         "At the next start Kafka deletes the whole log, and begins there.",
         "An unclean stop after a whole log was truncated; never beyond every replica's end.",
-        "log-start-beyond-end", Severity.CLEAN,
+        "log-start-beyond-end", ViolationSeverity.CLEAN,
     ),
     _folder(
         "log-start-has-a-segment", "log-start-offset-checkpoint, segments, .kafka_cleanshutdown",
@@ -181,7 +185,7 @@ INVARIANTS = (
         "LogManager.checkpointLogStartOffsets",
         "The first segments were removed by hand.",
         "Without the mark: retention after the checkpoint, which is written once a minute.",
-        "head-gone", Severity.ONLY_CLEAN,
+        "head-gone", ViolationSeverity.ONLY_CLEAN,
     ),
     _folder(
         "cleaned-in-log", "cleaner-offset-checkpoint, segments",
@@ -189,7 +193,7 @@ INVARIANTS = (
         "LogCleanerManager.maybeTruncateCheckpoint",
         "What had been cleaned is not in the log any more.",
         "An unclean stop between a truncation and the checkpoint.",
-        "cleaned-beyond-end", Severity.CLEAN,
+        "cleaned-beyond-end", ViolationSeverity.CLEAN,
     ),
     _folder(
         "snapshot-in-log", "producer snapshots, segments",
@@ -197,7 +201,7 @@ INVARIANTS = (
         "ProducerStateManager.truncateAndReload",
         "The log was cut after the snapshot was taken.",
         "An unclean stop within a truncation.",
-        "snapshot-beyond-end", Severity.CLEAN,
+        "snapshot-beyond-end", ViolationSeverity.CLEAN,
     ),
     _folder(
         "clean-stop-takes-a-snapshot", "producer snapshots, segments, .kafka_cleanshutdown",
@@ -205,7 +209,7 @@ INVARIANTS = (
         "UnifiedLog.close, ProducerStateManager.takeSnapshot",
         "The log grew, or the snapshot was removed: Kafka forgets producers, and takes duplicates.",
         "Without the mark the records behind the newest snapshot are read again.",
-        "snapshot-behind", Severity.ONLY_CLEAN,
+        "snapshot-behind", ViolationSeverity.ONLY_CLEAN,
     ),
     _folder(
         "snapshot-of-this-log", "producer snapshots, segments",
@@ -213,7 +217,7 @@ INVARIANTS = (
         "ProducerStateManager.update",
         "The snapshot is another log's: retries are refused or taken twice.",
         "Compaction and retention remove the record.",
-        "snapshot-contents", Severity.FAIL,
+        "snapshot-contents", ViolationSeverity.FAIL,
     ),
     _folder(
         "two-logs", "log directories of a broker",
@@ -221,7 +225,7 @@ INVARIANTS = (
         "LogManager.loadLog, LogManager.replaceCurrentWithFutureLog",
         "Kafka refuses to start.",
         "A crash amid the swap of a moved log.",
-        "two-logs", Severity.FAIL,
+        "two-logs", ViolationSeverity.FAIL,
     ),
     _folder(
         "one-identity", "meta.properties of a broker's log directories",
@@ -229,7 +233,7 @@ INVARIANTS = (
         "MetaPropertiesEnsemble.verify",
         "Kafka refuses to start. Or several brokers were given under one name.",
         "Never.",
-        "identity-differs same-directory", Severity.INCONCLUSIVE,
+        "identity-differs same-directory", ViolationSeverity.INCONCLUSIVE,
     ),
     _folder(
         "has-an-identity", "meta.properties, log directory",
@@ -237,7 +241,7 @@ INVARIANTS = (
         "MetaPropertiesEnsemble, StorageTool",
         "Whose folder it is cannot be told; Kafka refuses to start.",
         "A directory without partitions.",
-        "no-meta-properties", Severity.INCONCLUSIVE,
+        "no-meta-properties", ViolationSeverity.INCONCLUSIVE,
     ),
     _folder(
         "vote-is-remembered", "quorum-state, __cluster_metadata-0",
@@ -245,7 +249,7 @@ INVARIANTS = (
         "FileQuorumStateStore, QuorumState.durableTransitionTo",
         "The node could vote a second time in an epoch.",
         "An election while the files were copied.",
-        "quorum-state-behind", Severity.DOUBT,
+        "quorum-state-behind", ViolationSeverity.DOUBT,
     ),
     _folder(
         "snapshot-before-log", "metadata snapshots, __cluster_metadata-0",
@@ -253,7 +257,7 @@ INVARIANTS = (
         "KafkaMetadataLog.deleteBeforeSnapshot",
         "The metadata cannot be loaded.",
         "Never.",
-        "no-metadata-snapshot", Severity.FAIL,
+        "no-metadata-snapshot", ViolationSeverity.FAIL,
     ),
     # --- several folders ------------------------------------------------------------------------
     _folders(
@@ -262,7 +266,7 @@ INVARIANTS = (
         "ReplicaFetcherThread.processPartitionData (appends the bytes as they are)",
         "One replica's bytes were changed.",
         "Below a cleaner's checkpoint, where each broker rewrites batches.",
-        "contents-differ without-epoch LogMatching", Severity.FAIL,
+        "contents-differ without-epoch LogMatching", ViolationSeverity.FAIL,
     ),
     _folders(
         "exposed-is-kept", "segments and high watermarks of replicas, the controller's ISR",
@@ -271,7 +275,7 @@ INVARIANTS = (
         "Acknowledged records are lost, or would be at the next election.",
         "An unclean election (told as such); a copy that is older than the exposure.",
         "CommittedNeverLost ElectableHasExposed HighWatermarkWithinLog lost-by-unclean-election",
-        Severity.DOUBT,
+        ViolationSeverity.DOUBT,
     ),
     _folders(
         "epochs-are-the-controllers", "segments, checkpoints and server logs, the metadata log",
@@ -279,7 +283,7 @@ INVARIANTS = (
         "ReplicationControlManager, Partition.makeLeader",
         "A log of another cluster or time, or a changed byte: the CRC does not cover the epoch.",
         "The metadata log was copied before the election.",
-        "KnownEpochIsRegistered EpochCacheMatchesLog EpochsNonDecreasing", Severity.DOUBT,
+        "KnownEpochIsRegistered EpochCacheMatchesLog EpochsNonDecreasing", ViolationSeverity.DOUBT,
     ),
     _folders(
         "reaches-what-its-log-says", "segments, the broker's server log",
@@ -287,7 +291,7 @@ INVARIANTS = (
         "Partition.makeLeader, Partition.makeFollower",
         "An older copy was taken or put back, or the log was cut.",
         "A server log that is newer than the copy; a power failure.",
-        "older-than-its-log", Severity.CLEAN,
+        "older-than-its-log", ViolationSeverity.CLEAN,
     ),
     _folders(
         "reaches-what-the-controller-says", "segments, the metadata log, epochs of other replicas",
@@ -295,7 +299,7 @@ INVARIANTS = (
         "Partition.isFollowerInSync, Partition.makeLeader",
         "An older copy was taken or put back, or the log was cut.",
         "An unclean election; a replica outside the ISR whose disk was replaced.",
-        "older-than-the-controller", Severity.DOUBT,
+        "older-than-the-controller", ViolationSeverity.DOUBT,
     ),
     _folders(
         "knows-its-registration", "__cluster_metadata-0, RegisterBrokerRecord in other copies",
@@ -303,7 +307,7 @@ INVARIANTS = (
         "BrokerLifecycleManager (caught up before it is unfenced)",
         "The whole folder is of an earlier time.",
         "A copy from before the registration; a broker killed right after it.",
-        "older-than-its-registration", Severity.INCONCLUSIVE,
+        "older-than-its-registration", ViolationSeverity.INCONCLUSIVE,
     ),
     _folders(
         "mark-of-the-last-run", ".kafka_cleanshutdown, RegisterBrokerRecord",
@@ -311,7 +315,7 @@ INVARIANTS = (
         "CleanShutdownFileHandler, LogManager.loadLogs (removes it)",
         "The mark, or the folder, is of another run: Kafka skips a recovery that is due.",
         "Metadata that ends before the registration.",
-        "foreign-marker", Severity.DOUBT,
+        "foreign-marker", ViolationSeverity.DOUBT,
     ),
     _folders(
         "one-cluster", "meta.properties of brokers",
@@ -319,7 +323,7 @@ INVARIANTS = (
         "MetaPropertiesEnsemble.verify, DefaultApiVersionManager",
         "A folder of another cluster. Nothing else of it is judged.",
         "Never.",
-        "other-cluster", Severity.FAIL,
+        "other-cluster", ViolationSeverity.FAIL,
     ),
     _folders(
         "one-node", "meta.properties of brokers",
@@ -327,7 +331,7 @@ INVARIANTS = (
         "ClusterControlManager.registerBroker",
         "Two copies of one broker, or two brokers with one id. None of them is judged.",
         "Never.",
-        "same-node-id", Severity.INCONCLUSIVE,
+        "same-node-id", ViolationSeverity.INCONCLUSIVE,
     ),
     _folders(
         "directory-is-registered", "meta.properties, RegisterBrokerRecord",
@@ -335,7 +339,7 @@ INVARIANTS = (
         "ClusterControlManager.registerBroker, BrokerLifecycleManager",
         "The directory, or its meta.properties, is another broker's.",
         "Releases before 3.7 do not register directories.",
-        "other-node unknown-directory", Severity.FAIL,
+        "other-node unknown-directory", ViolationSeverity.FAIL,
     ),
     _folders(
         "log-is-where-it-is-assigned", "log directories, PartitionRecord.directories",
@@ -343,7 +347,7 @@ INVARIANTS = (
         "AssignmentsManager, ReplicaManager.maybeUpdateTopicAssignment",
         "The controller would not notice that this directory failed.",
         "A move that is not finished.",
-        "other-directory", Severity.INCONCLUSIVE,
+        "other-directory", ViolationSeverity.INCONCLUSIVE,
     ),
     _folders(
         "replicas-have-folders", "folders, PartitionRecord.replicas",
@@ -352,7 +356,7 @@ INVARIANTS = (
         "A replica is gone, or the folder is another broker's.",
         "A partition younger than the copy; a replica that was moved away while its broker was "
         "down.",
-        "missing-log not-a-replica", Severity.DOUBT,
+        "missing-log not-a-replica", ViolationSeverity.DOUBT,
     ),
     _folders(
         "topic-id", "partition.metadata, TopicRecord",
@@ -360,7 +364,7 @@ INVARIANTS = (
         "PartitionMetadataFile, LogManager.loadLog (isStray)",
         "A log of an earlier topic of that name; without an id Kafka sets the folder aside.",
         "Releases before 2.8 have no such file.",
-        "other-topic no-topic-id identity", Severity.FAIL,
+        "other-topic no-topic-id identity", ViolationSeverity.FAIL,
     ),
     _folders(
         "metadata-log-everywhere", "__cluster_metadata-0 of brokers",
@@ -368,7 +372,7 @@ INVARIANTS = (
         "KafkaRaftManager, KafkaMetadataLog",
         "The node lost its votes and its metadata.",
         "metadata.log.dir was not given; a cluster with ZooKeeper.",
-        "no-metadata-log", Severity.INCONCLUSIVE,
+        "no-metadata-log", ViolationSeverity.INCONCLUSIVE,
     ),
     _folders(
         "metadata-agrees", "__cluster_metadata-0 of brokers",
@@ -376,7 +380,7 @@ INVARIANTS = (
         "KafkaRaftClient",
         "A copy was changed, or is of another cluster.",
         "Records that were not committed.",
-        "metadata-differs", Severity.FAIL,
+        "metadata-differs", ViolationSeverity.FAIL,
     ),
     _folders(
         "one-quorum-leader", "quorum-state and LeaderChangeMessage of nodes",
@@ -384,7 +388,7 @@ INVARIANTS = (
         "QuorumState, FileQuorumStateStore",
         "Two controllers decided at the same time, or a file was changed.",
         "Never.",
-        "two-quorum-leaders", Severity.FAIL,
+        "two-quorum-leaders", ViolationSeverity.FAIL,
     ),
     _folders(
         "one-leader", "server logs, the metadata log",
@@ -392,7 +396,7 @@ INVARIANTS = (
         "ReplicationControlManager, Partition.makeLeader",
         "Two brokers appended in one epoch.",
         "Never. A broker whose node id is not known is left out.",
-        "OneLeaderPerEpoch", Severity.FAIL,
+        "OneLeaderPerEpoch", ViolationSeverity.FAIL,
     ),
     _folders(
         "holds-something", "folders that were named",
@@ -400,7 +404,7 @@ INVARIANTS = (
         "kconform",
         "A wrong path, a disk that is not mounted, or one that was wiped.",
         "Never.",
-        "empty-folder", Severity.INCONCLUSIVE,
+        "empty-folder", ViolationSeverity.INCONCLUSIVE,
     ),
 )  # fmt: skip
 """All rows."""
@@ -408,4 +412,4 @@ INVARIANTS = (
 
 def named(name: str) -> Invariant:
     """The row of that name."""
-    return next(one for one in INVARIANTS if one.name == name)
+    return next(invariant for invariant in INVARIANTS if invariant.name == name)

@@ -10,13 +10,13 @@ from conformance.inspect.abstraction import (
     ABSENT,
     NOBODY,
     CacheEntry,
-    Moment,
-    Registered,
+    PartitionMoment,
+    RegisteredPartition,
     ReplicaState,
 )
 from conformance.inspect.attested import outdated
 from conformance.inspect.comparison import (
-    Difference,
+    EpochDifference,
     cache_difference,
     differences,
     mismatches,
@@ -32,12 +32,12 @@ from conformance.inspect.exposure import (
     held_below,
     merged,
 )
-from conformance.inspect.findings import Discovery, Notes, Unjudged
-from conformance.inspect.formulas import Broken, ReplicationFormulas, Truth
+from conformance.inspect.findings import Discovery, FindingNotes, UnjudgedSubject
+from conformance.inspect.formulas import FalseFormula, FormulaTruth, ReplicationFormulas
 from conformance.inspect.history import Registration
-from conformance.inspect.partitions import Run
+from conformance.inspect.partitions import EpochRun
 from conformance.inspect.states import state_of
-from conformance.inspect.subjects import Subject
+from conformance.inspect.subjects import InspectedPartition
 from conformance.inspect.truncations import Truncation, truncations
 
 _LOGS = ("LogMatching", "EpochCacheMatchesLog", "EpochsNonDecreasing", "HighWatermarkWithinLog")
@@ -51,42 +51,44 @@ _RAFT = "__cluster_metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class PartitionJudgement:
     """All that is told of one partition."""
 
-    subject: Subject
+    subject: InspectedPartition
     states: Mapping[str, ReplicaState]
-    differences: tuple[Difference, ...]
+    differences: tuple[EpochDifference, ...]
     exposed: tuple[Exposure, ...]
     truncations: tuple[Truncation, ...]
     starts: Mapping[int, int]
     truths: Mapping[str, bool | None]
     """By formula, of the moment at which the copies were made; None: no value, or not judged."""
-    moment: Moment
-    notes: Notes
+    moment: PartitionMoment
+    notes: FindingNotes
 
 
 @dataclass(slots=True)
-class Judge:
+class PartitionJudge:
     """Judges partitions one after the other; what formulas say of equal states is kept."""
 
     copies: Copies
     last_metadata_time: int
     formulas: ReplicationFormulas
 
-    def judge(self, subject: Subject) -> Judged:
+    def judge(self, subject: InspectedPartition) -> PartitionJudgement:
         """All about one partition."""
-        notes = Notes()
+        notes = FindingNotes()
         for broker, why in sorted(subject.unread.items()):
-            notes.unjudged.append(Unjudged(subject.name, f"the log of {broker}", why, matters=True))
+            notes.unjudged.append(
+                UnjudgedSubject(subject.name, f"the log of {broker}", why, matters=True)
+            )
         states = {
-            name: state_of(held, subject.lines, subject.epochs_from)
-            for name, held in subject.held.items()
+            name: state_of(copy, subject.lines, subject.epochs_from)
+            for name, copy in subject.held.items()
         }
         exposed = exposures(subject, states)
         starts = epoch_starts(subject, states)
         moment = self._moment(subject, states, exposed, starts, notes)
-        case = _Case(self, subject, states, exposed, starts, moment, notes)
+        case = _PartitionCase(self, subject, states, exposed, starts, moment, notes)
         truths = {**case.judge_logs(), **case.judge_together()}
         truths |= case.judge_history()
         cut = truncations(subject.lines, exposed, subject.elections, starts)
@@ -94,18 +96,18 @@ class Judge:
         case.tell_elections()
         notes.found += outdated(subject, starts, self.copies)
         _tell_doubled(subject, notes)
-        return Judged(
+        return PartitionJudgement(
             subject, states, tuple(differences(states)), exposed, cut, starts, truths, moment, notes
         )
 
     def _moment(
         self,
-        subject: Subject,
+        subject: InspectedPartition,
         states: Mapping[str, ReplicaState],
         exposed: Sequence[Exposure],
         starts: Mapping[int, int],
-        notes: Notes,
-    ) -> Moment:
+        notes: FindingNotes,
+    ) -> PartitionMoment:
         """The moment of the copies: the newest registration, and what is owed by then."""
         registered = self.registered(subject.elections.last if subject.elections else None)
         replicas = dict(states)
@@ -116,36 +118,38 @@ class Judge:
             known = max(states[leader].latest_epoch, registered.leader_epoch)
             replicas[leader] = replace(states[leader], leads=True, latest_epoch=known)
         owed = self._owed(subject, states, exposed, starts, registered, notes)
-        return Moment(registered, replicas, owed)
+        return PartitionMoment(registered, replicas, owed)
 
-    def registered(self, one: Registration | None) -> Registered:
+    def registered(self, registration: Registration | None) -> RegisteredPartition:
         """A registration with brokers by name."""
-        if one is None:
-            return Registered(NOBODY, 0, frozenset(), 0)
-        leader = NOBODY if one.leader < 0 else self.copies.name(one.leader)
-        isr = frozenset(self.copies.name(node) for node in one.electable)
-        return Registered(leader, one.leader_epoch, isr, one.partition_epoch)
+        if registration is None:
+            return RegisteredPartition(NOBODY, 0, frozenset(), 0)
+        leader = NOBODY if registration.leader < 0 else self.copies.name(registration.leader)
+        isr = frozenset(self.copies.name(node) for node in registration.electable)
+        return RegisteredPartition(
+            leader, registration.leader_epoch, isr, registration.partition_epoch
+        )
 
     def _owed(
         self,
-        subject: Subject,
+        subject: InspectedPartition,
         states: Mapping[str, ReplicaState],
         exposed: Sequence[Exposure],
         starts: Mapping[int, int],
-        registered: Registered,
-        notes: Notes,
-    ) -> tuple[Run, ...]:
+        registered: RegisteredPartition,
+        notes: FindingNotes,
+    ) -> tuple[EpochRun, ...]:
         """The records that checkpointed high watermarks prove to be exposed, and that are owed.
 
         Not those that an unclean election gave up; nor those behind the end of a copy that may
         have been made before they were exposed.
         """
-        elections, found = subject.elections, list[Run]()
-        for one in exposed:
-            if not one.checkpointed:
+        elections, epoch_runs = subject.elections, list[EpochRun]()
+        for exposure in exposed:
+            if not exposure.checkpointed:
                 continue
-            for run in held_below(states[one.broker], one.below):
-                found += _kept(run, (elections and elections.unclean) or (), starts)
+            for run in held_below(states[exposure.broker], exposure.below):
+                epoch_runs += _kept(run, (elections and elections.unclean) or (), starts)
         limit = min(
             (
                 states[name].end
@@ -154,16 +158,20 @@ class Judge:
             ),
             default=None,
         )
-        if limit is None or all(run.end <= limit for run in found):
-            return merged(found)
+        if limit is None or all(run.end <= limit for run in epoch_runs):
+            return merged(epoch_runs)
         why = "a copy of the leader or of a member of the ISR may be older than their exposure"
         what = f"records from offset {limit} on"
-        notes.unjudged.append(Unjudged(subject.name, what, why, matters=True))
+        notes.unjudged.append(UnjudgedSubject(subject.name, what, why, matters=True))
         return merged(
-            Run(run.start, min(run.end, limit), run.epoch) for run in found if run.start < limit
+            EpochRun(run.start, min(run.end, limit), run.epoch)
+            for run in epoch_runs
+            if run.start < limit
         )
 
-    def _may_be_older(self, subject: Subject, name: str, exposed: Sequence[Exposure]) -> bool:
+    def _may_be_older(
+        self, subject: InspectedPartition, name: str, exposed: Sequence[Exposure]
+    ) -> bool:
         """Whether a broker's copy may be of a time before what others say was exposed."""
         copy, end = self.copies[name], subject.held[name].end
         if copy.is_clean(subject.held[name].directory):
@@ -171,7 +179,7 @@ class Judge:
         since = max((o.time for o in exposed if o.checkpointed and o.below > end), default=-1)
         return since > copy.copied_at - copy.window
 
-    def unsure(self, subject: Subject, name: str, since: int) -> str:
+    def unsure(self, subject: InspectedPartition, name: str, since: int) -> str:
         """Why what one broker's files say of each other may be due to their copying; '' if not.
 
         `since`: when what is missing had happened, in milliseconds since 1970.
@@ -187,27 +195,29 @@ class Judge:
         )
 
 
-def _kept(run: Run, unclean: Sequence[Registration], starts: Mapping[int, int]) -> Iterator[Run]:
+def _kept(
+    run: EpochRun, unclean: Sequence[Registration], starts: Mapping[int, int]
+) -> Iterator[EpochRun]:
     """What of a run is owed after unclean elections: what lies below where these began."""
     end = run.end
-    for one in unclean:
-        if one.leader_epoch > run.epoch:
-            end = min(end, starts.get(one.leader_epoch, end))
+    for registration in unclean:
+        if registration.leader_epoch > run.epoch:
+            end = min(end, starts.get(registration.leader_epoch, end))
     if end > run.start:
-        yield Run(run.start, end, run.epoch)
+        yield EpochRun(run.start, end, run.epoch)
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _PartitionCase:
     """One partition while it is judged."""
 
-    judge: Judge
-    subject: Subject
+    judge: PartitionJudge
+    subject: InspectedPartition
     states: Mapping[str, ReplicaState]
     exposed: tuple[Exposure, ...]
     starts: Mapping[int, int]
-    moment: Moment
-    notes: Notes
+    moment: PartitionMoment
+    notes: FindingNotes
 
     # --- the moment of the copies -------------------------------------------------------------
 
@@ -220,17 +230,17 @@ class _Case:
             if not epochs:
                 return dict.fromkeys(_LOGS)
         truths = self.judge.formulas.judge(_LOGS, self.moment)
-        for name, held in self.subject.held.items():
-            if held.epoch_cache is None and held.log is not None:
+        for name, copy in self.subject.held.items():
+            if copy.epoch_cache is None and copy.log is not None:
                 self.unjudged(
                     f"EpochCacheMatchesLog of {name}", "it has no leader-epoch-checkpoint"
                 )
-            if held.high_watermark is None and held.log is not None and not self.is_raft:
+            if copy.high_watermark is None and copy.log is not None and not self.is_raft:
                 why = "its replication-offset-checkpoint has no entry"
                 self.unjudged(f"HighWatermarkWithinLog of {name}", why)
         if len(self.states) < 2:
             self.unjudged("LogMatching", f"only {len(self.states)} replica is here")
-            truths["LogMatching"] = Truth(None)
+            truths["LogMatching"] = FormulaTruth(None)
         for formula, truth in truths.items():
             self._tell(formula, truth)
         return {name: truth.holds for name, truth in truths.items()}
@@ -247,7 +257,7 @@ class _Case:
         if leader not in self.states:
             named = "it has none" if leader == NOBODY else f"the files of {leader} are not here"
             self.unjudged("CommittedNeverLost of the leader", named, matters=leader != NOBODY)
-            truths["CommittedNeverLost"] = Truth(None)
+            truths["CommittedNeverLost"] = FormulaTruth(None)
         for formula, truth in truths.items():
             self._tell(formula, truth)
         return {name: truth.holds for name, truth in truths.items()}
@@ -257,7 +267,7 @@ class _Case:
         """The metadata log itself: Raft's, no replica manager's."""
         return self.subject.key[0] == _RAFT
 
-    def _tell(self, formula: str, truth: Truth) -> None:
+    def _tell(self, formula: str, truth: FormulaTruth) -> None:
         if truth.broken is not None:
             self.notes.found += _TELLERS[formula](self, truth.broken)
         elif truth.undefined:
@@ -265,7 +275,7 @@ class _Case:
 
     def unjudged(self, what: str, why: str, *, matters: bool = False) -> None:
         """Note what cannot be said."""
-        self.notes.unjudged.append(Unjudged(self.subject.name, what, why, matters))
+        self.notes.unjudged.append(UnjudgedSubject(self.subject.name, what, why, matters))
 
     def discovery(
         self,
@@ -273,7 +283,7 @@ class _Case:
         title: str,
         message: str,
         *,
-        broken: Broken | None = None,
+        broken: FalseFormula | None = None,
         offsets: tuple[int, int] | None = None,
         brokers: Sequence[str] = (),
         sources: Sequence[str] = (),
@@ -307,24 +317,24 @@ class _Case:
 
     # --- findings of formulas -------------------------------------------------------------------
 
-    def log_matching(self, broken: Broken) -> Iterator[Discovery]:
+    def log_matching(self, broken: FalseFormula) -> Iterator[Discovery]:
         """Where two logs differ below a record on which they agree."""
-        for one, other, part in mismatches(self.states):
-            mine, theirs = part.epochs[one], part.epochs[other]
+        for first, other, part in mismatches(self.states):
+            mine, theirs = part.epochs[first], part.epochs[other]
             title = (
-                f"{self.subject.name}: {one} and {other} differ silently from offset {part.start}"
+                f"{self.subject.name}: {first} and {other} differ silently from offset {part.start}"
             )
             message = (
-                f"Offsets {part.start} to {part.end - 1} hold {self.leader_of(mine)} on {one} and "
+                f"Offsets {part.start} to {part.end - 1} hold {self.leader_of(mine)} on {first} and "
                 f"{self.leader_of(theirs)} on {other}, and behind them both logs agree again: no "
                 "follower would ever notice."
             )
             yield self.discovery(
                 "LogMatching", title, message,
-                broken=broken, offsets=(part.start, part.end), brokers=(one, other),
+                broken=broken, offsets=(part.start, part.end), brokers=(first, other),
             )  # fmt: skip
 
-    def epoch_cache(self, _broken: Broken) -> Iterator[Discovery]:
+    def epoch_cache(self, _broken: FalseFormula) -> Iterator[Discovery]:
         """Replicas whose leader-epoch-checkpoint tells another log."""
         for name, state in self.states.items():
             alone = replace(self.moment, replicas={name: state})
@@ -332,8 +342,8 @@ class _Case:
             if truth["EpochCacheMatchesLog"].holds is not False:
                 continue
             offset, words = cache_difference(state)
-            held = self.subject.held[name]
-            found = self.discovery(
+            copy = self.subject.held[name]
+            discovery = self.discovery(
                 "EpochCacheMatchesLog",
                 f"{self.subject.name}: the leader-epoch-checkpoint of {name} is not of this log",
                 f"{words} Followers that ask {name} for the end of an epoch are told a wrong "
@@ -341,10 +351,10 @@ class _Case:
                 broken=truth["EpochCacheMatchesLog"].broken,
                 offsets=(offset, offset + 1),
                 brokers=(name,),
-                sources=(f"{name}: {held.path}/leader-epoch-checkpoint",),
+                sources=(f"{name}: {copy.path}/leader-epoch-checkpoint",),
             )
             why = self.judge.unsure(self.subject, name, self._election_time(state, offset))
-            yield found.softened(why) if why and only_the_end_differs(state) else found
+            yield discovery.softened(why) if why and only_the_end_differs(state) else discovery
 
     def _election_time(self, state: ReplicaState, offset: int) -> int:
         """When the epoch of a record began, by the controller; -1 if it does not tell."""
@@ -353,7 +363,7 @@ class _Case:
         began = elections.began(epoch) if elections and epoch is not None else None
         return -1 if began is None else began.time
 
-    def epochs_fall(self, broken: Broken) -> Iterator[Discovery]:
+    def epochs_fall(self, broken: FalseFormula) -> Iterator[Discovery]:
         """Records of an older leader behind those of a newer one."""
         for name, state in self.states.items():
             for before, after in zip(state.runs, state.runs[1:], strict=False):
@@ -367,13 +377,13 @@ class _Case:
                         broken=broken, offsets=(after.start, after.end), brokers=(name,),
                     )  # fmt: skip
 
-    def high_watermark(self, broken: Broken) -> Iterator[Discovery]:
+    def high_watermark(self, broken: FalseFormula) -> Iterator[Discovery]:
         """A log that ends below the high watermark that its broker had written down."""
         for name, state in self.states.items():
             if state.high_watermark <= state.end:
                 continue
-            held = self.subject.held[name]
-            found = self.discovery(
+            copy = self.subject.held[name]
+            discovery = self.discovery(
                 "HighWatermarkWithinLog",
                 f"{self.subject.name}: the log of {name} ends at {state.end}, below its high "
                 f"watermark {state.high_watermark}",
@@ -384,21 +394,21 @@ class _Case:
                 brokers=(name,),
                 sources=(f"{name}: replication-offset-checkpoint says {state.high_watermark}",),
             )
-            earlier = held.written_at < held.high_watermark_at
-            why = self.judge.unsure(self.subject, name, held.written_at) if earlier else ""
-            yield found.softened(why) if why else found
+            earlier = copy.written_at < copy.high_watermark_at
+            why = self.judge.unsure(self.subject, name, copy.written_at) if earlier else ""
+            yield discovery.softened(why) if why else discovery
 
-    def unknown_epoch(self, broken: Broken) -> Iterator[Discovery]:
+    def unknown_epoch(self, broken: FalseFormula) -> Iterator[Discovery]:
         """Records of an epoch that the controller has not given out."""
         known = self.moment.registered.leader_epoch
         for name, state in self.states.items():
             runs = [run for run in state.runs if run.epoch > known]
-            entries = [one for one in state.epoch_cache if one.epoch > known]
+            entries = [entry for entry in state.epoch_cache if entry.epoch > known]
             if not runs and not entries and state.latest_epoch <= known:
                 continue
             start, end = (runs[0].start, runs[-1].end) if runs else (state.end, state.end + 1)
             where = "records" if runs else "leader-epoch-checkpoint" if entries else "server log"
-            found = self.discovery(
+            result = self.discovery(
                 "KnownEpochIsRegistered",
                 f"{self.subject.name}: {name} has leader epoch {state.latest_epoch}, which the "
                 "controller never gave out",
@@ -409,14 +419,14 @@ class _Case:
             log = self.subject.held[name].log
             newer = log is not None and log.last_time > self.judge.last_metadata_time
             why = "the copies of the metadata log end before these records were written."
-            yield found.softened(why) if newer else found
+            yield result.softened(why) if newer else result
 
-    def lost(self, broken: Broken) -> Iterator[Discovery]:
+    def lost(self, broken: FalseFormula) -> Iterator[Discovery]:
         """Exposed records that the leader lacks."""
         leader = self.moment.registered.leader
         for run in missing(self.states[leader], self.moment.exposed):
-            held = self.states[leader]
-            instead = next((r.epoch for r in held.runs if r.start <= run.start < r.end), None)
+            state = self.states[leader]
+            instead = next((r.epoch for r in state.runs if r.start <= run.start < r.end), None)
             yield self.discovery(
                 "CommittedNeverLost",
                 f"{self.subject.name}: committed records {run.start} to {run.end - 1} are lost",
@@ -429,31 +439,34 @@ class _Case:
                 sources=self._sources(run),
             )
 
-    def _how(self, run: Run) -> str:
+    def _how(self, run: EpochRun) -> str:
         """Which election lost them."""
         elections = self.subject.elections
-        since = min((one.epoch for one in self.exposed if one.below > run.start), default=run.epoch)
-        for one in elections.elections if elections else ():
-            start = self.starts.get(one.leader_epoch)
-            if one.leader_epoch > since and start is not None and start <= run.start:
-                name = self.judge.copies.name(one.leader)
+        since = min(
+            (exposure.epoch for exposure in self.exposed if exposure.below > run.start),
+            default=run.epoch,
+        )
+        for election in elections.elections if elections else ():
+            start = self.starts.get(election.leader_epoch)
+            if election.leader_epoch > since and start is not None and start <= run.start:
+                name = self.judge.copies.name(election.leader)
                 return (
-                    f"{name} was elected in epoch {one.leader_epoch}, a clean election, with a log "
+                    f"{name} was elected in epoch {election.leader_epoch}, a clean election, with a log "
                     f"that ended at {start}."
                 )
         return "No election explains it: the leader's own log has lost or changed them."
 
-    def _holders(self, run: Run) -> list[str]:
+    def _holders(self, run: EpochRun) -> list[str]:
         return [
             name
             for name, state in self.states.items()
             if any(r.epoch == run.epoch and r.start <= run.start < r.end for r in state.runs)
         ]
 
-    def _sources(self, run: Run) -> tuple[str, ...]:
-        return tuple(one.source for one in self.exposed if one.below > run.start)[:6]
+    def _sources(self, run: EpochRun) -> tuple[str, ...]:
+        return tuple(exposure.source for exposure in self.exposed if exposure.below > run.start)[:6]
 
-    def electable_lacks(self, broken: Broken) -> Iterator[Discovery]:
+    def electable_lacks(self, broken: FalseFormula) -> Iterator[Discovery]:
         """Exposed records that a member of the ISR lacks."""
         leader = self.states.get(self.moment.registered.leader)
         lost = missing(leader, self.moment.exposed) if leader else []
@@ -473,18 +486,18 @@ class _Case:
                     sources=self._sources(run),
                 )  # fmt: skip
 
-    def two_exposed(self, broken: Broken) -> Iterator[Discovery]:
+    def two_exposed(self, broken: FalseFormula) -> Iterator[Discovery]:
         """Two different records that were both exposed at one offset."""
         runs = self.moment.exposed
-        for number, one in enumerate(runs):
+        for number, run in enumerate(runs):
             for other in runs[number + 1 :]:
-                start, end = max(one.start, other.start), min(one.end, other.end)
-                if start < end and one.epoch != other.epoch:
+                start, end = max(run.start, other.start), min(run.end, other.end)
+                if start < end and run.epoch != other.epoch:
                     yield self.discovery(
                         "OneExposedRecordPerOffset",
                         f"{self.subject.name}: consumers could read two different records at "
                         f"offset {start}",
-                        f"Offsets {start} to {end - 1} were exposed as {self.leader_of(one.epoch)} "
+                        f"Offsets {start} to {end - 1} were exposed as {self.leader_of(run.epoch)} "
                         f"and as {self.leader_of(other.epoch)}.",
                         broken=broken, offsets=(start, end),
                     )  # fmt: skip
@@ -498,12 +511,15 @@ class _Case:
         if self.subject.elections is None:
             return dict.fromkeys(names)
         truths: dict[str, bool | None] = dict.fromkeys(names, True)
-        moments = [(one, self._registration_moment(one)) for one in self._registrations()]
-        for one, moment in moments:
+        moments = [
+            (registration, self._registration_moment(registration))
+            for registration in self._registrations()
+        ]
+        for registration, moment in moments:
             truth = self.judge.formulas.judge(("LeaderInIsr",), moment)["LeaderInIsr"]
             if truth.broken is not None:
                 truths["LeaderInIsr"] = False
-                self._tell_registration("LeaderInIsr", one, truth.broken)
+                self._tell_registration("LeaderInIsr", registration, truth.broken)
         for (_, before), (after_one, after) in itertools.pairwise(moments):
             for formula in properties:
                 truth = self.judge.formulas.step(formula, before, after)
@@ -517,26 +533,31 @@ class _Case:
         """The log's registrations, with those of snapshots that differ where they stand."""
         assert self.subject.elections is not None
         every = [*self.subject.elections.registrations, *self.subject.snapshots]
-        return sorted(every, key=lambda one: one.offset)
+        return sorted(every, key=lambda registration: registration.offset)
 
-    def _registration_moment(self, one: Registration) -> Moment:
-        registered = self.judge.registered(one)
-        names = {self.judge.copies.name(node) for node in (*one.replicas, *one.electable)}
+    def _registration_moment(self, registration: Registration) -> PartitionMoment:
+        registered = self.judge.registered(registration)
+        names = {
+            self.judge.copies.name(node)
+            for node in (*registration.replicas, *registration.electable)
+        }
         names |= {registered.leader} - {NOBODY}
-        return Moment(registered, dict.fromkeys(sorted(names), ABSENT))
+        return PartitionMoment(registered, dict.fromkeys(sorted(names), ABSENT))
 
-    def _tell_registration(self, formula: str, one: Registration, broken: Broken) -> None:
-        registered = self.judge.registered(one)
+    def _tell_registration(
+        self, formula: str, registration: Registration, broken: FalseFormula
+    ) -> None:
+        registered = self.judge.registered(registration)
         self.notes.found.append(
             self.discovery(
                 formula,
                 f"{self.subject.name}: the controller's registration at metadata offset "
-                f"{one.offset} breaks {formula}",
-                f"Leader {registered.leader}, leader epoch {one.leader_epoch}, ISR "
+                f"{registration.offset} breaks {formula}",
+                f"Leader {registered.leader}, leader epoch {registration.leader_epoch}, ISR "
                 f"{', '.join(sorted(registered.isr)) or 'empty'}, partition epoch "
-                f"{one.partition_epoch}, as a {one.source} has it.",
+                f"{registration.partition_epoch}, as a {registration.source} has it.",
                 broken=broken,
-                sources=(f"__cluster_metadata-0, offset {one.offset}",),
+                sources=(f"__cluster_metadata-0, offset {registration.offset}",),
             )
         )
 
@@ -544,11 +565,11 @@ class _Case:
         """Whoever said that it leads, held against each other and against the controller."""
         claims: dict[int, dict[str, str]] = {}
         copies = self.judge.copies.copies
-        for one in self._registrations():
-            if one.leader >= 0:
-                name = self.judge.copies.name(one.leader)
-                claims.setdefault(one.leader_epoch, {})[name] = (
-                    f"__cluster_metadata-0, offset {one.offset}"
+        for registration in self._registrations():
+            if registration.leader >= 0:
+                name = self.judge.copies.name(registration.leader)
+                claims.setdefault(registration.leader_epoch, {})[name] = (
+                    f"__cluster_metadata-0, offset {registration.offset}"
                 )
         for line in self.subject.lines:
             # Whether a broker of unknown node is the one that the controller names cannot be told.
@@ -561,7 +582,7 @@ class _Case:
                 name: replace(ABSENT, present=True, leads=True, latest_epoch=epoch)
                 for name in leaders
             }
-            moment = Moment(Registered(NOBODY, epoch, frozenset(), 0), replicas)
+            moment = PartitionMoment(RegisteredPartition(NOBODY, epoch, frozenset(), 0), replicas)
             truth = self.judge.formulas.judge(("OneLeaderPerEpoch",), moment)["OneLeaderPerEpoch"]
             if truth.broken is not None:
                 holds = False
@@ -582,16 +603,16 @@ class _Case:
 
     def tell_truncations(self, cut: Sequence[Truncation]) -> None:
         """Truncations that cut what consumers could read, as the specification judges them."""
-        for one in cut:
-            if one.cuts_exposed:
-                lost = Run(one.offset, one.known, max(one.epoch - 1, 0))
+        for truncation in cut:
+            if truncation.cuts_exposed:
+                lost = EpochRun(truncation.offset, truncation.known, max(truncation.epoch - 1, 0))
                 self._tell_loss(
                     lost,
-                    f"{one.broker} cut them when it followed "
-                    f"{self._named(one.leader)} in epoch {one.epoch}",
-                    one.unclean,
-                    (f"{one.source}: {one.text}", one.told),
-                    (one.broker,),
+                    f"{truncation.broker} cut them when it followed "
+                    f"{self._named(truncation.leader)} in epoch {truncation.epoch}",
+                    truncation.unclean,
+                    (f"{truncation.source}: {truncation.text}", truncation.told),
+                    (truncation.broker,),
                 )
 
     def _named(self, leader: int) -> str:
@@ -602,27 +623,27 @@ class _Case:
         elections = self.subject.elections
         if elections is None:
             return
-        for one in elections.elections:
-            start = self.starts.get(one.leader_epoch)
-            before = [e for e in self.exposed if e.epoch < one.leader_epoch]
-            if start is None or one.leader < 0 or not before:
+        for election in elections.elections:
+            start = self.starts.get(election.leader_epoch)
+            before = [e for e in self.exposed if e.epoch < election.leader_epoch]
+            if start is None or election.leader < 0 or not before:
                 continue
             most = max(before, key=lambda e: e.below)
             if most.below > start:
-                name = self.judge.copies.name(one.leader)
+                name = self.judge.copies.name(election.leader)
                 unclean = explained_by(elections, self.starts, start, most.epoch)
                 self._tell_loss(
-                    Run(start, most.below, max(most.epoch, 0)),
-                    f"{name} was elected in epoch {one.leader_epoch} with a log that ended at "
+                    EpochRun(start, most.below, max(most.epoch, 0)),
+                    f"{name} was elected in epoch {election.leader_epoch} with a log that ended at "
                     f"{start}",
                     unclean,
-                    (most.source, f"__cluster_metadata-0, offset {one.offset}"),
+                    (most.source, f"__cluster_metadata-0, offset {election.offset}"),
                     (name,),
                 )
 
     def _tell_loss(
         self,
-        lost: Run,
+        lost: EpochRun,
         how: str,
         unclean: Registration | None,
         sources: Sequence[str],
@@ -660,48 +681,48 @@ class _Case:
             )
         )
 
-    def _lost_in_the_spec(self, lost: Run) -> Broken | None:
+    def _lost_in_the_spec(self, lost: EpochRun) -> FalseFormula | None:
         """CommittedNeverLost where the leader's log ends below what was exposed."""
-        log = (Run(0, lost.start, lost.epoch),) if lost.start else ()
+        log = (EpochRun(0, lost.start, lost.epoch),) if lost.start else ()
         leader = ReplicaState(
             0, lost.start, log, lost.start, (CacheEntry(lost.epoch, 0),) if log else (),
             lost.epoch + 1, leads=True,
         )  # fmt: skip
-        registered = Registered("leader", lost.epoch + 1, frozenset({"leader"}), 0)
-        moment = Moment(registered, {"leader": leader}, (*log, lost))
+        registered = RegisteredPartition("leader", lost.epoch + 1, frozenset({"leader"}), 0)
+        moment = PartitionMoment(registered, {"leader": leader}, (*log, lost))
         truths = self.judge.formulas.judge(("CommittedNeverLost",), moment)
         return truths["CommittedNeverLost"].broken
 
 
 _TELLERS = {
-    "LogMatching": _Case.log_matching,
-    "EpochCacheMatchesLog": _Case.epoch_cache,
-    "EpochsNonDecreasing": _Case.epochs_fall,
-    "HighWatermarkWithinLog": _Case.high_watermark,
-    "KnownEpochIsRegistered": _Case.unknown_epoch,
-    "CommittedNeverLost": _Case.lost,
-    "ElectableHasExposed": _Case.electable_lacks,
-    "OneExposedRecordPerOffset": _Case.two_exposed,
+    "LogMatching": _PartitionCase.log_matching,
+    "EpochCacheMatchesLog": _PartitionCase.epoch_cache,
+    "EpochsNonDecreasing": _PartitionCase.epochs_fall,
+    "HighWatermarkWithinLog": _PartitionCase.high_watermark,
+    "KnownEpochIsRegistered": _PartitionCase.unknown_epoch,
+    "CommittedNeverLost": _PartitionCase.lost,
+    "ElectableHasExposed": _PartitionCase.electable_lacks,
+    "OneExposedRecordPerOffset": _PartitionCase.two_exposed,
 }
 
 
-def _same_loss(known: Discovery, lost: Run, unclean: Registration | None) -> bool:
+def _same_loss(known: Discovery, lost: EpochRun, unclean: Registration | None) -> bool:
     kind = "CommittedNeverLost" if unclean is None else "lost-by-unclean-election"
     if known.kind != kind or known.offsets is None:
         return False
     return known.offsets[0] < lost.end and lost.start < known.offsets[1]
 
 
-def _tell_doubled(subject: Subject, notes: Notes) -> None:
-    for held in subject.doubled:
+def _tell_doubled(subject: InspectedPartition, notes: FindingNotes) -> None:
+    for copy in subject.doubled:
         notes.found.append(
             Discovery(
                 "two-logs",
                 subject.name,
-                f"{subject.name}: {held.broker} has the partition in two log directories",
-                f"The log in {held.path} ends at {held.end}; the longer one was judged. Kafka "
+                f"{subject.name}: {copy.broker} has the partition in two log directories",
+                f"The log in {copy.path} ends at {copy.end}; the longer one was judged. Kafka "
                 "refuses to start with both.",
-                brokers=(held.broker,),
+                brokers=(copy.broker,),
                 topic=subject.key[0],
                 partition=subject.key[1],
             )

@@ -14,17 +14,17 @@ from conformance.inspect import damage, replica_files, tables, traces
 from conformance.inspect.commands import beside, dump_log, raw_bytes, text_file
 from conformance.inspect.copies import Copies
 from conformance.inspect.evidence import Evidence
-from conformance.inspect.findings import Discovery, Unjudged
+from conformance.inspect.findings import Discovery, UnjudgedSubject
 from conformance.inspect.formulas import ReplicationFormulas
 from conformance.inspect.group_judgement import judge_groups
 from conformance.inspect.groups import JudgedGroup
 from conformance.inspect.history import Key
-from conformance.inspect.judgement import Judge, Judged
+from conformance.inspect.judgement import PartitionJudge, PartitionJudgement
 from conformance.inspect.lines import read_lines
 from conformance.inspect.partitions import read_logs
 from conformance.inspect.slices import Slice
 from conformance.inspect.specifications import REPLICATION, Specifications
-from conformance.inspect.subjects import Subject, gather
+from conformance.inspect.subjects import InspectedPartition, gather
 from conformance.verdict import Verdict
 
 KEPT = 200
@@ -36,7 +36,7 @@ Truths = dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SliceTask:
     """What a slice is judged with."""
 
     evidence: Evidence
@@ -51,11 +51,11 @@ class JudgedSlice:
     """What is said of a slice. It does not grow with the slice but by findings and table rows."""
 
     found: tuple[Discovery, ...]
-    unjudged: tuple[Unjudged, ...]
+    unjudged: tuple[UnjudgedSubject, ...]
     truths: Truths
     partitions: int
     batches: int
-    telling: tuple[Judged, ...]
+    telling: tuple[PartitionJudgement, ...]
     """The partitions that have most to tell."""
     group_count: int
     groups: tuple[JudgedGroup, ...]
@@ -67,38 +67,38 @@ class JudgedSlice:
     """Whether some formula held of some partition."""
 
 
-def judge_slice(task: Task, part: Slice) -> JudgedSlice:
+def judge_slice(task: SliceTask, part: Slice) -> JudgedSlice:
     """Everything about the partitions of a slice, and the groups in them."""
     evidence = task.evidence.within(part.parts)
     scanned = read_logs(evidence)
     lines = read_lines(task.evidence, frozenset(part.keys))
     subjects = gather(evidence, part.keys, scanned.logs(), part.controller, lines)
     formulas = ReplicationFormulas(task.specifications[REPLICATION])
-    judge = Judge(task.copies, part.controller.last_time, formulas)
+    judge = PartitionJudge(task.copies, part.controller.last_time, formulas)
     judged = {key: judge.judge(subject) for key, subject in subjects.items()}
     groups = judge_groups(task.evidence, evidence, part.controller, task.specifications)
     if task.traces is not None:
         traces.write(judged.values(), task.copies, task.traces)
-    said = [*_said(task, part, evidence, subjects), *_noted(judged, groups)]
-    found = most_telling_first(one for one in said if isinstance(one, Discovery))
+    results = [*_said(task, part, evidence, subjects), *_noted(judged, groups)]
+    discoveries = most_telling_first(item for item in results if isinstance(item, Discovery))
     return JudgedSlice(
-        tuple(_with_commands(evidence, found, judged)),
-        tuple(one for one in said if isinstance(one, Unjudged)),
+        tuple(_with_commands(evidence, discoveries, judged)),
+        tuple(item for item in results if isinstance(item, UnjudgedSubject)),
         counted([*(o.truths for o in judged.values()), *(g.truths for g in groups)]),
         len(judged),
-        sum(log.batches for one in subjects.values() for log in one.logs),
-        tuple(_light(one) for one in telling(judged.values(), found)[:KEPT]),
+        sum(log.batches for subject in subjects.values() for log in subject.logs),
+        tuple(_light(judgement) for judgement in telling(judged.values(), discoveries)[:KEPT]),
         len(groups),
         tuple(telling_groups(groups)[:KEPT]),
         scanned.other_states,
         tables.histories(task.copies, judged.values(), groups),
-        any(True in one.truths.values() for one in judged.values()),
+        any(True in judgement.truths.values() for judgement in judged.values()),
     )
 
 
 def _said(
-    task: Task, part: Slice, evidence: Evidence, subjects: Mapping[Key, Subject]
-) -> Iterator[Discovery | Unjudged]:
+    task: SliceTask, part: Slice, evidence: Evidence, subjects: Mapping[Key, InspectedPartition]
+) -> Iterator[Discovery | UnjudgedSubject]:
     """What the files themselves tell."""
     yield from damage.damaged(evidence, subjects, task.copies)
     for subject in subjects.values():
@@ -113,111 +113,121 @@ def _said(
 
 
 def _noted(
-    judged: Mapping[Key, Judged], groups: Iterable[JudgedGroup]
-) -> Iterator[Discovery | Unjudged]:
+    judged: Mapping[Key, PartitionJudgement], groups: Iterable[JudgedGroup]
+) -> Iterator[Discovery | UnjudgedSubject]:
     """What the formulas tell."""
-    for notes in (*(one.notes for one in judged.values()), *(one.notes for one in groups)):
+    for notes in (
+        *(judgement.notes for judgement in judged.values()),
+        *(group.notes for group in groups),
+    ):
         yield from notes.found
         yield from notes.unjudged
 
 
 def counted(all_truths: Iterable[Mapping[str, bool | None]]) -> Truths:
     """By formula, of how many it holds, is false, and was not judged."""
-    found: Truths = {}
+    result: Truths = {}
     for truths in all_truths:
         for name, holds in truths.items():
-            row = found.setdefault(name, {"holds": 0, "false": 0, "not judged": 0})
+            row = result.setdefault(name, {"holds": 0, "false": 0, "not judged": 0})
             row["not judged" if holds is None else "holds" if holds else "false"] += 1
-    return found
+    return result
 
 
 _ORDER = ("CommittedNeverLost", "lost-by-unclean-election", "OneExposedRecordPerOffset",
           "LogMatching", "ElectableHasExposed", "HighWatermarkWithinLog")  # fmt: skip
 
 
-def most_telling_first(found: Iterable[Discovery]) -> list[Discovery]:
+def most_telling_first(discoveries: Iterable[Discovery]) -> list[Discovery]:
     """Each finding once: proved ones first, losses before what may cause them."""
 
-    def rank(one: Discovery) -> tuple[object, ...]:
-        place = _ORDER.index(one.kind) if one.kind in _ORDER else len(_ORDER)
-        return one.verdict is not Verdict.FAIL, place, one.subject, one.offsets or (-1, -1)
+    def rank(discovery: Discovery) -> tuple[object, ...]:
+        place = _ORDER.index(discovery.kind) if discovery.kind in _ORDER else len(_ORDER)
+        return (
+            discovery.verdict is not Verdict.FAIL,
+            place,
+            discovery.subject,
+            discovery.offsets or (-1, -1),
+        )
 
-    return sorted({one.key: one for one in found}.values(), key=rank)
+    return sorted({discovery.key: discovery for discovery in discoveries}.values(), key=rank)
 
 
-def telling(judged: Iterable[Judged], found: Sequence[Discovery]) -> list[Judged]:
+def telling(
+    judged: Iterable[PartitionJudgement], discoveries: Sequence[Discovery]
+) -> list[PartitionJudgement]:
     """The accused partitions in the order of their findings, eventful ones, then the user's own."""
     accused: dict[Key, int] = {}
-    for number, one in enumerate(found):
-        accused.setdefault((one.topic, one.partition), number)
+    for number, discovery in enumerate(discoveries):
+        accused.setdefault((discovery.topic, discovery.partition), number)
 
-    def rank(one: Judged) -> tuple[object, ...]:
-        key = one.subject.key
-        eventful = bool(one.truncations) or any(d.conflicting for d in one.differences)
-        return accused.get(key, len(found)), not eventful, key[0].startswith("__"), key
+    def rank(judgement: PartitionJudgement) -> tuple[object, ...]:
+        key = judgement.subject.key
+        eventful = bool(judgement.truncations) or any(d.conflicting for d in judgement.differences)
+        return accused.get(key, len(discoveries)), not eventful, key[0].startswith("__"), key
 
     return sorted(judged, key=rank)
 
 
 def telling_groups(groups: Iterable[JudgedGroup]) -> list[JudgedGroup]:
     """The accused groups first."""
-    return sorted(groups, key=lambda one: (not one.notes.found, one.name))
+    return sorted(groups, key=lambda group: (not group.notes.found, group.name))
 
 
-def _light(one: Judged) -> Judged:
+def _light(judgement: PartitionJudgement) -> PartitionJudgement:
     """Without the sums of blocks, which have been compared."""
-    held = {
+    replica_copies = {
         name: replace(each, log=each.log and replace(each.log, sums={}))
-        for name, each in one.subject.held.items()
+        for name, each in judgement.subject.held.items()
     }
-    return replace(one, subject=replace(one.subject, held=held))
+    return replace(judgement, subject=replace(judgement.subject, held=replica_copies))
 
 
 def _with_commands(
-    evidence: Evidence, found: Sequence[Discovery], judged: Mapping[Key, Judged]
+    evidence: Evidence, discoveries: Sequence[Discovery], judged: Mapping[Key, PartitionJudgement]
 ) -> Iterator[Discovery]:
     """The findings, the first of them with the commands that show the bytes they are about."""
-    for number, one in enumerate(found):
-        part = judged.get((one.topic, one.partition))
-        if number >= KEPT or one.offsets is None or part is None:
-            yield one
+    for number, discovery in enumerate(discoveries):
+        part = judged.get((discovery.topic, discovery.partition))
+        if number >= KEPT or discovery.offsets is None or part is None:
+            yield discovery
         else:
-            yield replace(one, commands=tuple(_commands(evidence, one, part)))
+            yield replace(discovery, commands=tuple(_commands(evidence, discovery, part)))
 
 
-def _commands(evidence: Evidence, one: Discovery, part: Judged) -> list[str]:
-    assert one.offsets is not None
+def _commands(evidence: Evidence, discovery: Discovery, part: PartitionJudgement) -> list[str]:
+    assert discovery.offsets is not None
     commands: list[str] = []
-    for broker in one.brokers or tuple(part.subject.held):
-        held = part.subject.held.get(broker)
+    for broker in discovery.brokers or tuple(part.subject.held):
+        copy = part.subject.held.get(broker)
         folder = evidence.manifest.get("folders", {}).get(broker, broker)
-        if held is None:
+        if copy is None:
             continue
-        if one.kind == "EpochCacheMatchesLog":
-            commands.append(text_file(beside(folder, f"{held.path}/leader-epoch-checkpoint")))
-        if one.kind == "HighWatermarkWithinLog":
-            name = beside(held.directory, "replication-offset-checkpoint")
+        if discovery.kind == "EpochCacheMatchesLog":
+            commands.append(text_file(beside(folder, f"{copy.path}/leader-epoch-checkpoint")))
+        if discovery.kind == "HighWatermarkWithinLog":
+            name = beside(copy.directory, "replication-offset-checkpoint")
             commands.append(text_file(beside(folder, name)))
-        row = _batch_at(evidence, one, broker)
+        row = _batch_at(evidence, discovery, broker)
         if row is not None:
             path = beside(folder, row["segment"])
             commands.append(dump_log(path, offset=row["base_offset"]))
             commands.append(raw_bytes(path, row["position"]))
         else:
-            commands.append(dump_log(beside(folder, f"{held.path}/{held.base:020}.log")))
+            commands.append(dump_log(beside(folder, f"{copy.path}/{copy.base:020}.log")))
     return commands
 
 
-def _batch_at(evidence: Evidence, one: Discovery, broker: str) -> Mapping[str, Any] | None:
+def _batch_at(evidence: Evidence, discovery: Discovery, broker: str) -> Mapping[str, Any] | None:
     """The batch that holds a finding's first offset on a broker."""
-    assert one.offsets is not None
+    assert discovery.offsets is not None
     where = (
-        (pc.field("topic") == one.topic)
-        & (pc.field("partition") == one.partition)
+        (pc.field("topic") == discovery.topic)
+        & (pc.field("partition") == discovery.partition)
         & (pc.field("broker") == broker)
         & (pc.field("state") == "")
-        & (pc.field("base_offset") <= one.offsets[0])
-        & (pc.field("last_offset") >= one.offsets[0])
+        & (pc.field("base_offset") <= discovery.offsets[0])
+        & (pc.field("last_offset") >= discovery.offsets[0])
     )
     rows = evidence.table("batches", ["segment", "position", "base_offset"], where).to_pylist()
     return rows[0] if rows else None

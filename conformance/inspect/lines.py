@@ -15,7 +15,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ServerLogLine:
     """A line of a server log that says something of a replica. Numbers that it lacks are -1."""
 
     broker: str
@@ -32,13 +32,13 @@ class Line:
     high_watermark: int = UNKNOWN
 
 
-def read_lines(evidence: Evidence, keys: Collection[Key]) -> dict[Key, list[Line]]:
+def read_lines(evidence: Evidence, keys: Collection[Key]) -> dict[Key, list[ServerLogLine]]:
     """The lines of these partitions, by time, and by file and number within one millisecond.
 
     Lines of nobody's log are left out, and those whose place in time is not known: `server_logs`
     says so.
     """
-    found: dict[Key, list[tuple[tuple[int, str, int], Line]]] = {}
+    result: dict[Key, list[tuple[tuple[int, str, int], ServerLogLine]]] = {}
     unordered = out_of_order(read_server_logs(replace(evidence, parts=None)))
     for row in evidence.rows("log_lines", about(keys)):
         if (row["topic"], row["partition"]) not in keys or not row["broker"]:
@@ -48,10 +48,10 @@ def read_lines(evidence: Evidence, keys: Collection[Key]) -> dict[Key, list[Line
         line = _line(row)
         if line is not None:
             order = (row["time"] or 0, row["path"], row["line"])
-            found.setdefault((row["topic"], row["partition"]), []).append((order, line))
+            result.setdefault((row["topic"], row["partition"]), []).append((order, line))
     return {
-        key: [line for _, line in sorted(lines, key=lambda one: one[0])]
-        for key, lines in found.items()
+        key: [line for _, line in sorted(lines, key=lambda pair: pair[0])]
+        for key, lines in result.items()
     }
 
 
@@ -69,7 +69,7 @@ _HIGH_WATERMARK = {
 """Kinds of lines, and the field that tells what was reached."""
 
 
-def _line(row: Mapping[str, Any]) -> Line | None:
+def _line(row: Mapping[str, Any]) -> ServerLogLine | None:
     """A row that bears on who led, on a truncation or a high watermark; else None."""
     kind, fields = row["kind"], json.loads(row["fields"])
     if kind in _STARTED:
@@ -84,7 +84,7 @@ def _line(row: Mapping[str, Any]) -> Line | None:
         own = "high-watermark"
     else:
         return None
-    return Line(
+    return ServerLogLine(
         row["broker"],
         own,
         -1 if row["time"] is None else row["time"],

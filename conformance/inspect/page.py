@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from importlib.resources import files
 
 from conformance.inspect import drawing
-from conformance.inspect.findings import Discovery, Unjudged
+from conformance.inspect.findings import Discovery, UnjudgedSubject
 from conformance.inspect.groups import JudgedGroup
 from conformance.inspect.history import Registration
 from conformance.inspect.inspection import Inspection
-from conformance.inspect.judgement import Judged
+from conformance.inspect.judgement import PartitionJudgement
 from conformance.inspect.server_logs import ServerLog
 from conformance.printable import counted, plural
 from conformance.report import page
@@ -23,7 +23,7 @@ _FINDINGS, _PARTITIONS, _UNJUDGED, _ROWS = 60, 40, 100, 400
 
 
 @dataclass(frozen=True, slots=True)
-class FindingView:
+class InspectFindingView:
     """A finding with the logs around it."""
 
     found: Discovery
@@ -31,7 +31,7 @@ class FindingView:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimeLineRow:
     """A row of the time line."""
 
     at: int
@@ -75,11 +75,11 @@ class PartitionView:
     brokers: tuple[str, ...]
     replicas: tuple[ReplicaRow, ...]
     differences: tuple[DifferenceRow, ...]
-    timeline: tuple[Moment, ...]
+    timeline: tuple[TimeLineRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRow:
+class GroupRowView:
     """A record of a group."""
 
     offset: int
@@ -92,14 +92,14 @@ class GroupRow:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupView:
+class InspectGroupView:
     """A group on the page."""
 
     name: str
     type: str
     partition: int
     broker: str
-    rows: tuple[GroupRow, ...]
+    rows: tuple[GroupRowView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,24 +114,24 @@ class CopyRow:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class InspectionPage:
     """All that the template lays out."""
 
     verdict: str
     sentence: str
     cards: tuple[tuple[str, str], ...]
-    findings: tuple[FindingView, ...]
+    findings: tuple[InspectFindingView, ...]
     more_findings: int
     partitions: tuple[PartitionView, ...]
     more_partitions: int
-    groups: tuple[GroupView, ...]
+    groups: tuple[InspectGroupView, ...]
     apart: str
     copies: tuple[CopyRow, ...]
     files: str
     server_logs: tuple[ServerLog, ...]
     more_server_logs: int
     formulas: tuple[tuple[str, dict[str, int]], ...]
-    unjudged: tuple[Unjudged, ...]
+    unjudged: tuple[UnjudgedSubject, ...]
     more_unjudged: int
 
 
@@ -147,17 +147,17 @@ def dumps(inspection: Inspection) -> str:
     )
 
 
-def view_of(inspection: Inspection) -> View:
+def view_of(inspection: Inspection) -> InspectionPage:
     """What the page shows."""
     shown = list(inspection.partitions.values())[:_PARTITIONS]
-    found = inspection.found
-    return View(
+    discoveries = inspection.found
+    return InspectionPage(
         str(inspection.verdict),
         _sentence(inspection),
         tuple(_cards(inspection)),
-        tuple(_finding(inspection, one) for one in found[:_FINDINGS]),
-        max(len(found) - _FINDINGS, 0),
-        tuple(_partition(inspection, one) for one in shown),
+        tuple(_finding(inspection, discovery) for discovery in discoveries[:_FINDINGS]),
+        max(len(discoveries) - _FINDINGS, 0),
+        tuple(_partition(inspection, judgement) for judgement in shown),
         inspection.partition_count - len(shown),
         tuple(map(_group, inspection.groups[:_PARTITIONS])),
         _apart(inspection),
@@ -172,7 +172,7 @@ def view_of(inspection: Inspection) -> View:
 
 
 def _sentence(inspection: Inspection) -> str:
-    proved = sum(one.verdict is Verdict.FAIL for one in inspection.found)
+    proved = sum(discovery.verdict is Verdict.FAIL for discovery in inspection.found)
     possible = len(inspection.found) - proved
     if proved:
         more = f", and {possible} that the copies do not prove" if possible else ""
@@ -224,23 +224,23 @@ def _time(milliseconds: int) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
-def _finding(inspection: Inspection, found: Discovery) -> FindingView:
-    judged = inspection.partitions.get((found.topic, found.partition))
-    if judged is None or not judged.states or found.subject.startswith("group "):
-        return FindingView(found, "")
-    return FindingView(found, _drawing(judged, found.offsets))
+def _finding(inspection: Inspection, discovery: Discovery) -> InspectFindingView:
+    judged = inspection.partitions.get((discovery.topic, discovery.partition))
+    if judged is None or not judged.states or discovery.subject.startswith("group "):
+        return InspectFindingView(discovery, "")
+    return InspectFindingView(discovery, _drawing(judged, discovery.offsets))
 
 
-def _drawing(judged: Judged, focus: tuple[int, int] | None = None) -> str:
-    watermarks = {name: held.high_watermark for name, held in judged.subject.held.items()}
+def _drawing(judged: PartitionJudgement, focus: tuple[int, int] | None = None) -> str:
+    watermarks = {name: copy.high_watermark for name, copy in judged.subject.held.items()}
     return drawing.logs(judged.states, watermarks, focus)
 
 
-def _partition(inspection: Inspection, judged: Judged) -> PartitionView:
+def _partition(inspection: Inspection, judged: PartitionJudgement) -> PartitionView:
     subject = judged.subject
     accused = any((o.topic, o.partition) == subject.key for o in inspection.found)
     elections = len(subject.elections.elections) if subject.elections else 0
-    differing = sum(one.conflicting for one in judged.differences)
+    differing = sum(difference.conflicting for difference in judged.differences)
     summary = (
         f"{counted(len(judged.states), 'replica')}, {counted(elections, 'leader epoch')}, "
         f"{counted(len(judged.truncations), 'truncation')}, "
@@ -260,17 +260,17 @@ def _partition(inspection: Inspection, judged: Judged) -> PartitionView:
     )
 
 
-def _replicas(judged: Judged) -> Iterator[ReplicaRow]:
+def _replicas(judged: PartitionJudgement) -> Iterator[ReplicaRow]:
     for name, state in judged.states.items():
-        held = judged.subject.held[name]
-        cache = ", ".join(f"{one.epoch} from {one.start}" for one in held.epoch_cache or ())
-        watermark = "not written down" if held.high_watermark is None else str(held.high_watermark)
+        copy = judged.subject.held[name]
+        cache = ", ".join(f"{entry.epoch} from {entry.start}" for entry in copy.epoch_cache or ())
+        watermark = "not written down" if copy.high_watermark is None else str(copy.high_watermark)
         in_isr = "yes" if name in judged.moment.registered.isr else "no"
         yield ReplicaRow(name, state.start, state.end, watermark, cache, in_isr)
 
 
 def _differences(
-    inspection: Inspection, judged: Judged, brokers: Sequence[str]
+    inspection: Inspection, judged: PartitionJudgement, brokers: Sequence[str]
 ) -> Iterator[DifferenceRow]:
     elections = judged.subject.elections
     for part in judged.differences[:_ROWS]:
@@ -291,51 +291,60 @@ def _differences(
         yield DifferenceRow(offsets, tuple(cells), part.conflicting)
 
 
-def _timeline(inspection: Inspection, judged: Judged) -> Iterator[Moment]:
+def _timeline(inspection: Inspection, judged: PartitionJudgement) -> Iterator[TimeLineRow]:
     rows = [*_registrations(inspection, judged), *_lines(inspection, judged)]
-    yield from sorted(rows, key=lambda one: one.at)
+    yield from sorted(rows, key=lambda row: row.at)
 
 
-def _registrations(inspection: Inspection, judged: Judged) -> Iterator[Moment]:
+def _registrations(inspection: Inspection, judged: PartitionJudgement) -> Iterator[TimeLineRow]:
     elections = judged.subject.elections
     if elections is None:
         return
-    unclean = {one.offset for one in elections.unclean}
+    unclean = {registration.offset for registration in elections.unclean}
     before: Registration | None = None
-    for one in elections.registrations:
-        what = _registration(inspection, judged, before, one, one.offset in unclean)
-        source = f"__cluster_metadata-0, offset {one.offset}"
-        yield Moment(
-            one.time, _time(one.time), what, source, one.leader_epoch, one.offset in unclean
+    for registration in elections.registrations:
+        what = _registration(
+            inspection, judged, before, registration, registration.offset in unclean
         )
-        before = one
+        source = f"__cluster_metadata-0, offset {registration.offset}"
+        yield TimeLineRow(
+            registration.time,
+            _time(registration.time),
+            what,
+            source,
+            registration.leader_epoch,
+            registration.offset in unclean,
+        )
+        before = registration
 
 
 def _registration(
     inspection: Inspection,
-    judged: Judged,
+    judged: PartitionJudgement,
     before: Registration | None,
-    one: Registration,
+    registration: Registration,
     unclean: bool,
 ) -> str:
     names = inspection.copies
-    isr = ", ".join(names.name(node) for node in one.isr) or "empty"
-    tail = f"ISR {isr}; partition epoch {one.partition_epoch}"
-    if one.eligible:
-        tail += f"; eligible leaders {', '.join(names.name(node) for node in one.eligible)}"
-    if before is not None and before.leader_epoch == one.leader_epoch:
+    isr = ", ".join(names.name(node) for node in registration.isr) or "empty"
+    tail = f"ISR {isr}; partition epoch {registration.partition_epoch}"
+    if registration.eligible:
+        tail += (
+            f"; eligible leaders {', '.join(names.name(node) for node in registration.eligible)}"
+        )
+    if before is not None and before.leader_epoch == registration.leader_epoch:
         return f"ISR changed: {tail}"
-    if one.leader < 0:
+    if registration.leader < 0:
         return f"no leader; {tail}"
-    start = judged.starts.get(one.leader_epoch)
+    start = judged.starts.get(registration.leader_epoch)
     where = "" if start is None else f" from offset {start}"
     how = (
         "created with leader" if before is None else "unclean election of" if unclean else "elected"
     )
-    return f"{how} {names.name(one.leader)}{where}; {tail}"
+    return f"{how} {names.name(registration.leader)}{where}; {tail}"
 
 
-def _lines(inspection: Inspection, judged: Judged) -> Iterator[Moment]:
+def _lines(inspection: Inspection, judged: PartitionJudgement) -> Iterator[TimeLineRow]:
     """Truncations with their verdict, and high watermarks that servers wrote down."""
     cuts = {(cut.source, cut.offset): cut for cut in judged.truncations}
     for line in judged.subject.lines:
@@ -343,10 +352,12 @@ def _lines(inspection: Inspection, judged: Judged) -> Iterator[Moment]:
         if line.kind == "truncated" and cut is not None:
             end = "" if cut.end < 0 else f" from {cut.end}"
             what = f"{line.broker} truncates{end} to {line.offset}: {cut.verdict}"
-            yield Moment(line.time, _time(line.time), what, line.source, None, cut.cuts_exposed)
+            yield TimeLineRow(
+                line.time, _time(line.time), what, line.source, None, cut.cuts_exposed
+            )
         elif line.kind == "high-watermark":
             what = f"{line.broker} has the high watermark {line.high_watermark}"
-            yield Moment(line.time, _time(line.time), what, line.source)
+            yield TimeLineRow(line.time, _time(line.time), what, line.source)
         elif line.kind == "started":
             leader = "nobody" if line.leader < 0 else inspection.copies.name(line.leader)
             role = "leads" if line.leads else f"follows {leader}"
@@ -354,23 +365,23 @@ def _lines(inspection: Inspection, judged: Judged) -> Iterator[Moment]:
                 f"{line.broker} {role} from offset {line.offset}, high watermark "
                 f"{line.high_watermark}"
             )
-            yield Moment(line.time, _time(line.time), what, line.source, line.epoch)
+            yield TimeLineRow(line.time, _time(line.time), what, line.source, line.epoch)
 
 
-def _group(group: JudgedGroup) -> GroupView:
+def _group(group: JudgedGroup) -> InspectGroupView:
     rows = tuple(
-        GroupRow(
-            one.offset,
-            _time(one.time),
-            one.state,
-            one.generation,
-            one.protocol,
-            ", ".join(sorted(one.assigned)),
+        GroupRowView(
+            row.offset,
+            _time(row.time),
+            row.state,
+            row.generation,
+            row.protocol,
+            ", ".join(sorted(row.assigned)),
             "; ".join(
                 f"{member}: {', '.join(sorted(assigned)) or 'nothing'}"
-                for member, assigned in sorted(one.assigned.items())
+                for member, assigned in sorted(row.assigned.items())
             ),
         )
-        for one in group.rows[-_ROWS:]
+        for row in group.rows[-_ROWS:]
     )
-    return GroupView(group.name, group.type, group.partition, group.broker, rows)
+    return InspectGroupView(group.name, group.type, group.partition, group.broker, rows)

@@ -32,7 +32,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class EpochRun:
     """Offsets from `start` to before `end` that a log holds from one leader epoch."""
 
     start: int
@@ -53,7 +53,7 @@ class Irregularity:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BatchPlace:
     """Where a batch begins, for the commands that show its bytes."""
 
     segment: str
@@ -66,7 +66,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class ReplicaLog:
     """One replica's log as its segments tell it."""
 
     broker: str
@@ -74,7 +74,7 @@ class Log:
     start: int
     """Where the first segment begins."""
     end: int
-    runs: tuple[Run, ...]
+    runs: tuple[EpochRun, ...]
     irregularities: tuple[Irregularity, ...]
     sums: Mapping[int, int] = field(compare=False, repr=False)
     batches: int = 0
@@ -88,7 +88,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Differing:
+class DifferingBatches:
     """Batches with the same offsets and leader epoch, and different contents, on two replicas."""
 
     brokers: tuple[str, str]
@@ -107,7 +107,7 @@ class _Piece:
     first: int
     last: int
     """Base offset of the first batch, last offset of the last one."""
-    runs: list[Run]
+    runs: list[EpochRun]
     odd: list[Irregularity]
     blocks: dict[int, int]
     batches: int
@@ -138,12 +138,12 @@ class Logs:
             place = (key, head["broker"], head["directory"])
             self.pieces.setdefault(place, []).append(_piece(head["segment"], rows))
 
-    def logs(self) -> dict[Key, tuple[Log, ...]]:
+    def logs(self) -> dict[Key, tuple[ReplicaLog, ...]]:
         """Every partition's logs, by broker; two of one broker lie in two of its directories."""
-        found: dict[Key, list[Log]] = {}
+        logs: dict[Key, list[ReplicaLog]] = {}
         for (key, broker, directory), pieces in sorted(self.pieces.items()):
-            found.setdefault(key, []).append(_log(broker, directory, pieces))
-        return {key: tuple(logs) for key, logs in found.items()}
+            logs.setdefault(key, []).append(_log(broker, directory, pieces))
+        return {key: tuple(logs) for key, logs in logs.items()}
 
 
 def read_logs(evidence: Evidence) -> Logs:
@@ -189,13 +189,13 @@ def _piece(segment: str, rows: pa.RecordBatch) -> _Piece:
     )
 
 
-def _runs(base: Int64, last: Int64, epoch: Int64) -> list[Run]:
+def _runs(base: Int64, last: Int64, epoch: Int64) -> list[EpochRun]:
     """Neighbours that touch and have one epoch are one run."""
     breaks = (epoch[1:] != epoch[:-1]) | (base[1:] != last[:-1] + 1)
     starts = np.append(0, np.flatnonzero(breaks) + 1)
     ends = np.append(starts[1:] - 1, len(base) - 1)
     return [
-        Run(int(base[s]), int(last[e]) + 1, int(epoch[s]))
+        EpochRun(int(base[s]), int(last[e]) + 1, int(epoch[s]))
         for s, e in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
 
@@ -222,7 +222,7 @@ def _between(base: int, last: int, following: int, segment: str, position: int) 
 
 def _block_sums(base: Int64, last: Int64, epoch: Int64, crc: Int64) -> dict[int, int]:
     """A sum of the batches that begin in each block, the same in any order of them."""
-    first, second, third = (np.uint64(one) for one in _MIX)
+    first, second, third = (np.uint64(factor) for factor in _MIX)
     with np.errstate(over="ignore"):
         mixed = (base.astype(np.uint64) + first) * second
         mixed ^= (last.astype(np.uint64) + third) * first
@@ -236,9 +236,9 @@ def _block_sums(base: Int64, last: Int64, epoch: Int64, crc: Int64) -> dict[int,
     return dict(zip(names.tolist(), sums.tolist(), strict=True))
 
 
-def _log(broker: str, directory: str, pieces: list[_Piece]) -> Log:
-    pieces.sort(key=lambda one: (_segment_base(one.segment), one.position))
-    runs: list[Run] = []
+def _log(broker: str, directory: str, pieces: list[_Piece]) -> ReplicaLog:
+    pieces.sort(key=lambda piece: (_segment_base(piece.segment), piece.position))
+    runs: list[EpochRun] = []
     odd: list[Irregularity] = []
     sums: dict[int, int] = {}
     before: _Piece | None = None
@@ -254,7 +254,7 @@ def _log(broker: str, directory: str, pieces: list[_Piece]) -> Log:
             sums[block] = (sums.get(block, 0) + amount) & (2**64 - 1)
         before = piece
     start = min(_segment_base(pieces[0].segment), runs[0].start)
-    return Log(
+    return ReplicaLog(
         broker,
         directory,
         start,
@@ -268,9 +268,9 @@ def _log(broker: str, directory: str, pieces: list[_Piece]) -> Log:
     )
 
 
-def _extend(runs: list[Run], more: Sequence[Run]) -> None:
+def _extend(runs: list[EpochRun], more: Sequence[EpochRun]) -> None:
     if runs and more and runs[-1].end == more[0].start and runs[-1].epoch == more[0].epoch:
-        runs[-1] = Run(runs[-1].start, more[0].end, more[0].epoch)
+        runs[-1] = EpochRun(runs[-1].start, more[0].end, more[0].epoch)
         more = more[1:]
     runs.extend(more)
 
@@ -283,23 +283,23 @@ def _segment_base(path: str) -> int:
 # --- the second scan --------------------------------------------------------------------------
 
 
-def unequal_blocks(logs: Sequence[Log], above: Mapping[str, int]) -> set[int]:
+def unequal_blocks(logs: Sequence[ReplicaLog], above: Mapping[str, int]) -> set[int]:
     """Blocks in which two replicas hold something, and do not hold the same.
 
     `above`: by broker the offset up to which its cleaner has rewritten batches.
     """
-    found: set[int] = set()
-    for number, one in enumerate(logs):
+    result: set[int] = set()
+    for number, log in enumerate(logs):
         for other in logs[number + 1 :]:
-            floor = max(above.get(one.broker, 0), above.get(other.broker, 0)) // BLOCK
-            shared = one.sums.keys() & other.sums.keys()
-            found |= {b for b in shared if b >= floor and one.sums[b] != other.sums[b]}
-    return found
+            floor = max(above.get(log.broker, 0), above.get(other.broker, 0)) // BLOCK
+            shared = log.sums.keys() & other.sums.keys()
+            result |= {b for b in shared if b >= floor and log.sums[b] != other.sums[b]}
+    return result
 
 
 def read_blocks(
     evidence: Evidence, wanted: Mapping[Key, set[int]]
-) -> Iterator[tuple[Key, dict[str, list[Place]], dict[str, dict[int, int]]]]:
+) -> Iterator[tuple[Key, dict[str, list[BatchPlace]], dict[str, dict[int, int]]]]:
     """The batches of the wanted blocks: per partition, by broker, their places and checksums."""
     if not wanted:
         return
@@ -316,16 +316,16 @@ def read_blocks(
                 row = {name: batch.column(name)[index].as_py() for name in _COLUMNS}
                 rows.setdefault(key, {}).setdefault(row["broker"], []).append(row)
     for key, by_broker in sorted(rows.items()):
-        places = {broker: [_place(row) for row in found] for broker, found in by_broker.items()}
+        places = {broker: [_place(row) for row in result] for broker, result in by_broker.items()}
         checksums = {
-            broker: {row["base_offset"]: row["stored_crc"] for row in found}
-            for broker, found in by_broker.items()
+            broker: {row["base_offset"]: row["stored_crc"] for row in result}
+            for broker, result in by_broker.items()
         }
         yield key, places, checksums
 
 
-def _place(row: Mapping[str, Any]) -> Place:
-    return Place(
+def _place(row: Mapping[str, Any]) -> BatchPlace:
+    return BatchPlace(
         row["segment"],
         row["position"],
         row["size"],
@@ -337,43 +337,43 @@ def _place(row: Mapping[str, Any]) -> Place:
 
 
 def differing(
-    places: Mapping[str, Sequence[Place]],
+    places: Mapping[str, Sequence[BatchPlace]],
     checksums: Mapping[str, Mapping[int, int]],
     above: Mapping[str, int],
-) -> list[Differing]:
+) -> list[DifferingBatches]:
     """Ranges in which two replicas have batches of one epoch at one offset that are not equal."""
-    found: list[Differing] = []
+    batches: list[DifferingBatches] = []
     brokers = sorted(places)
-    for number, one in enumerate(brokers):
-        mine = {place.base_offset: place for place in places[one]}
+    for number, broker in enumerate(brokers):
+        mine = {place.base_offset: place for place in places[broker]}
         for other in brokers[number + 1 :]:
-            floor = max(above.get(one, 0), above.get(other, 0))
-            ranges: list[Differing] = []
+            floor = max(above.get(broker, 0), above.get(other, 0))
+            ranges: list[DifferingBatches] = []
             for theirs in sorted(places[other], key=lambda place: place.base_offset):
                 ours = mine.get(theirs.base_offset)
                 if ours is None or theirs.base_offset < floor or ours.epoch != theirs.epoch:
                     continue
                 offset = theirs.base_offset
-                if checksums[one][offset] == checksums[other][offset] and (
+                if checksums[broker][offset] == checksums[other][offset] and (
                     ours.last_offset == theirs.last_offset
                 ):
                     continue
                 end = max(ours.last_offset, theirs.last_offset) + 1
-                _merge(ranges, Differing((one, other), offset, end, ours.epoch, 1))
-            found += ranges
-    return found
+                _merge(ranges, DifferingBatches((broker, other), offset, end, ours.epoch, 1))
+            batches += ranges
+    return batches
 
 
-def _merge(ranges: list[Differing], more: Differing) -> None:
+def _merge(ranges: list[DifferingBatches], more: DifferingBatches) -> None:
     last = ranges[-1] if ranges else None
     if last is not None and last.end == more.offset and last.epoch == more.epoch:
-        ranges[-1] = Differing(
+        ranges[-1] = DifferingBatches(
             last.brokers, last.offset, more.end, last.epoch, last.batches + more.batches
         )
     else:
         ranges.append(more)
 
 
-def all_epochs(logs: Iterable[Log]) -> set[int]:
+def all_epochs(logs: Iterable[ReplicaLog]) -> set[int]:
     """The leader epochs of all records."""
     return {run.epoch for log in logs for run in log.runs}

@@ -39,7 +39,7 @@ class _Node:
 def quorum(evidence: Evidence, copies: Copies) -> Iterator[Discovery]:
     """Findings about the folders of the metadata log."""
     nodes = _nodes(evidence)
-    if any(one.segments for one in nodes.values()):
+    if any(node.segments for node in nodes.values()):
         yield from _lacking(nodes, copies)
     for broker, node in nodes.items():
         yield from _snapshots(broker, node)
@@ -132,19 +132,19 @@ def _behind(broker: str, node: _Node, copies: Copies) -> Iterator[Discovery]:
     known = _number(node.state or {}, "leaderEpoch")
     if known >= node.last_epoch:
         return
-    told = "there is no quorum-state" if node.state is None else f"quorum-state has epoch {known}"
-    found = _finding(
+    text = "there is no quorum-state" if node.state is None else f"quorum-state has epoch {known}"
+    result = _finding(
         "quorum-state-behind",
         f"{_FOLDER}: the quorum-state of {broker} is older than its log",
-        f"The log has records of epoch {node.last_epoch}, and {told}: the node could vote a second "
+        f"The log has records of epoch {node.last_epoch}, and {text}: the node could vote a second "
         "time in an epoch in which it has voted.",
         broker,
     )
     copy = copies[broker]
     if not copy.clean and node.began > copy.copied_at - copy.window:
-        yield found.softened(f"the epoch began while the files of {broker} were copied.")
+        yield result.softened(f"the epoch began while the files of {broker} were copied.")
     else:
-        yield found
+        yield result
 
 
 def _leaders(nodes: Mapping[str, _Node]) -> Iterator[Discovery]:
@@ -159,14 +159,14 @@ def _leaders(nodes: Mapping[str, _Node]) -> Iterator[Discovery]:
             claims.setdefault(epoch, {}).setdefault(leader, set()).add(broker)
     for epoch, leaders in sorted(claims.items()):
         if len(leaders) > 1:
-            told = " and ".join(
+            report = " and ".join(
                 f"{', '.join(sorted(who))}: node {leader}"
                 for leader, who in sorted(leaders.items())
             )
             yield _finding(
                 "two-quorum-leaders",
                 f"{_FOLDER}: two leaders of the quorum in epoch {epoch}",
-                f"By quorum-state and the log's messages of new leaders ({told}). An epoch has one "
+                f"By quorum-state and the log's messages of new leaders ({report}). An epoch has one "
                 "leader.",
                 *sorted(set().union(*leaders.values())),
             )

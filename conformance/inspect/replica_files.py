@@ -16,16 +16,16 @@ from conformance.inspect.evidence import Evidence
 from conformance.inspect.findings import Discovery
 from conformance.inspect.history import Key
 from conformance.inspect.reading.names import CLUSTER_METADATA
-from conformance.inspect.subjects import Held, Subject
+from conformance.inspect.subjects import InspectedPartition, ReplicaCopy
 
 _PRODUCERS = ("broker", "topic", "partition", "producer_id", "last_offset")
 
 
-def misfits(subject: Subject, copies: Copies) -> Iterator[Discovery]:
+def misfits(subject: InspectedPartition, copies: Copies) -> Iterator[Discovery]:
     """Files of each replica that do not fit each other."""
-    for held in subject.held.values():
-        clean = copies[held.broker].is_clean(held.directory)
-        replica = _Replica(subject, held, clean)
+    for copy in subject.held.values():
+        clean = copies[copy.broker].is_clean(copy.directory)
+        replica = _Replica(subject, copy, clean)
         yield from replica.log_start()
         yield from replica.beyond_end()
         yield from replica.lacking()
@@ -37,8 +37,8 @@ def misfits(subject: Subject, copies: Copies) -> Iterator[Discovery]:
 class _Replica:
     """One broker's folder of a partition."""
 
-    subject: Subject
-    held: Held
+    subject: InspectedPartition
+    held: ReplicaCopy
     clean: bool
     """Whether the broker had stopped in order: then all files of the directory fit together."""
 
@@ -53,21 +53,21 @@ class _Replica:
         crash: str = "",
     ) -> Discovery:
         """A finding about this replica. `crash`: how an unclean stop explains it, '' if not."""
-        subject, held = self.subject, self.held
+        subject, copy = self.subject, self.held
         finding = Discovery(
             kind,
             subject.name,
             f"{subject.name}: {title}",
             message,
             offsets=offsets,
-            brokers=(held.broker,),
-            sources=(f"{held.broker}: {source}",),
+            brokers=(copy.broker,),
+            sources=(f"{copy.broker}: {source}",),
             topic=subject.key[0],
             partition=subject.key[1],
         )
         if self.clean or not crash:
             return finding
-        return finding.softened(f"{held.broker} was not shut down in order, and {crash}.")
+        return finding.softened(f"{copy.broker} was not shut down in order, and {crash}.")
 
     def in_directory(self, name: str) -> str:
         """A checkpoint of the log directory."""
@@ -77,75 +77,75 @@ class _Replica:
 
     def log_start(self) -> Iterator[Discovery]:
         """The first batches, the first segment and the checkpointed log start."""
-        held, log = self.held, self.held.log
+        copy, log = self.held, self.held.log
         if log is None:
             return
         first = log.runs[0].start
-        may_have_holes = self.subject.compacted or first <= (held.cleaned or 0)
-        if first > held.first and not may_have_holes and log.runs[0].epoch >= 0:
+        may_have_holes = self.subject.compacted or first <= (copy.cleaned or 0)
+        if first > copy.first and not may_have_holes and log.runs[0].epoch >= 0:
             yield self.found(
                 "head-gone",
-                f"the first batches of {held.broker} are gone",
-                f"The first segment is named for offset {held.first}, and its first batch begins "
+                f"the first batches of {copy.broker} are gone",
+                f"The first segment is named for offset {copy.first}, and its first batch begins "
                 f"at {first}. A segment is named for its first record, and retention removes whole "
                 "segments only.",
-                f"{held.path}/{held.first:020}.log",
-                offsets=(held.first, first),
+                f"{copy.path}/{copy.first:020}.log",
+                offsets=(copy.first, first),
             )
-        if self.clean and held.log_start is not None and held.log_start < held.first:
+        if self.clean and copy.log_start is not None and copy.log_start < copy.first:
             yield self.found(
                 "head-gone",
-                f"the first segments of {held.broker} are gone",
-                f"The log began at {held.log_start} when the broker stopped in order, and the "
-                f"first segment begins at {held.first}.",
-                f"{self.in_directory('log-start-offset-checkpoint')} says {held.log_start}",
-                offsets=(held.log_start, held.first),
+                f"the first segments of {copy.broker} are gone",
+                f"The log began at {copy.log_start} when the broker stopped in order, and the "
+                f"first segment begins at {copy.first}.",
+                f"{self.in_directory('log-start-offset-checkpoint')} says {copy.log_start}",
+                offsets=(copy.log_start, copy.first),
             )
 
     # --- what lies beyond the log's end --------------------------------------------------------
 
     def beyond_end(self) -> Iterator[Discovery]:
         """Checkpoints and producer snapshots that tell of a longer log."""
-        held = self.held
+        copy = self.held
         for kind, name, offset, meaning, crash in (
             (
-                "log-start-beyond-end", "log-start-offset-checkpoint", held.log_start,
+                "log-start-beyond-end", "log-start-offset-checkpoint", copy.log_start,
                 "Kafka deletes the whole log at the next start, and begins there",
                 "the checkpoint is not rewritten when a whole log is truncated",
             ),
             (
                 "recovery-point-beyond-end", "recovery-point-offset-checkpoint",
-                held.recovery_point,
+                copy.recovery_point,
                 "records below a recovery point were on disk, and are not there any more",
                 "a crash between a truncation and the checkpoint leaves it so",
             ),
             (
-                "cleaned-beyond-end", "cleaner-offset-checkpoint", held.cleaned,
+                "cleaned-beyond-end", "cleaner-offset-checkpoint", copy.cleaned,
                 "the cleaner had cleaned records that are not there any more",
                 "a crash between a truncation and the checkpoint leaves it so",
             ),
         ):  # fmt: skip
-            if offset is not None and offset > held.end:
-                nowhere = all(offset > one.end for one in self.subject.held.values())
+            if offset is not None and offset > copy.end:
+                nowhere = all(offset > copy.end for copy in self.subject.held.values())
                 proved = nowhere and kind == "log-start-beyond-end"
                 yield self.found(
                     kind,
-                    f"{name} of {held.broker} says {offset}, beyond the log's end {held.end}",
-                    f"The log of {held.broker} ends at {held.end}: {meaning}.",
+                    f"{name} of {copy.broker} says {offset}, beyond the log's end {copy.end}",
+                    f"The log of {copy.broker} ends at {copy.end}: {meaning}.",
                     f"{self.in_directory(name)} says {offset}",
-                    offsets=(held.end, offset),
+                    offsets=(copy.end, offset),
                     crash="" if proved else crash,
                 )
-        newest = max(held.snapshots, default=0)
-        if newest > held.end:
+        newest = max(copy.snapshots, default=0)
+        if newest > copy.end:
             yield self.found(
                 "snapshot-beyond-end",
-                f"{held.broker} has a producer snapshot of offset {newest}, beyond the log's end "
-                f"{held.end}",
+                f"{copy.broker} has a producer snapshot of offset {newest}, beyond the log's end "
+                f"{copy.end}",
                 "A producer snapshot is taken where the log ends, and a truncation removes those "
                 "above it: the log had more than it holds now.",
-                f"{held.path}/{newest:020}.snapshot",
-                offsets=(held.end, newest),
+                f"{copy.path}/{newest:020}.snapshot",
+                offsets=(copy.end, newest),
                 crash="a crash within a truncation leaves it so",
             )
 
@@ -153,84 +153,84 @@ class _Replica:
 
     def lacking(self) -> Iterator[Discovery]:
         """Files that every log with records has, and index files without their segment."""
-        held, elections = self.held, self.subject.elections
-        for path in held.orphans:
+        copy, elections = self.held, self.subject.elections
+        for path in copy.orphans:
             yield self.found(
                 "orphan-index",
-                f"{held.broker} has an index file without its segment",
+                f"{copy.broker} has an index file without its segment",
                 f"{path} stands alone. The records of that segment are gone.",
                 path,
                 crash="a crash within a deletion leaves it so",
             )
-        if held.log is None:
+        if copy.log is None:
             return
-        if held.epoch_cache is None and any(run.epoch >= 0 for run in held.log.runs):
+        if copy.epoch_cache is None and any(run.epoch >= 0 for run in copy.log.runs):
             yield self.found(
                 "no-epoch-checkpoint",
-                f"the leader-epoch-checkpoint of {held.broker} is missing or empty",
-                f"The log of {held.broker} holds records with leader epochs, and an epoch is "
+                f"the leader-epoch-checkpoint of {copy.broker} is missing or empty",
+                f"The log of {copy.broker} holds records with leader epochs, and an epoch is "
                 "written down before its first record. Kafka starts without any epoch, and "
                 "truncates to its high watermark instead of comparing histories.",
-                f"{held.path}/leader-epoch-checkpoint",
+                f"{copy.path}/leader-epoch-checkpoint",
             )
-        if not held.topic_id and elections is not None:
+        if not copy.topic_id and elections is not None:
             yield self.found(
                 "no-topic-id",
-                f"the folder on {held.broker} has no partition.metadata",
+                f"the folder on {copy.broker} has no partition.metadata",
                 f"The topic's id is {elections.topic_id}, which is written down before the first "
                 "record. Kafka takes such a folder for a stray one, and sets it aside.",
-                f"{held.path}/partition.metadata",
+                f"{copy.path}/partition.metadata",
             )
 
     # --- what holds once the broker has stopped in order -----------------------------------------
 
     def after_a_clean_stop(self) -> Iterator[Discovery]:
         """A broker that stops in order flushes everything, and writes each checkpoint anew."""
-        held = self.held
-        end = f"the log ends at {held.end}"
-        if (held.recovery_point or 0) < held.end:
-            told = "no entry" if held.recovery_point is None else str(held.recovery_point)
+        copy = self.held
+        end = f"the log ends at {copy.end}"
+        if (copy.recovery_point or 0) < copy.end:
+            text = "no entry" if copy.recovery_point is None else str(copy.recovery_point)
             finding = self.found(
                 "recovery-point-behind",
-                f"{held.broker} stopped in order, and its recovery point is not the log's end",
-                f"recovery-point-offset-checkpoint has {told}, and {end}: the checkpoint or the "
+                f"{copy.broker} stopped in order, and its recovery point is not the log's end",
+                f"recovery-point-offset-checkpoint has {text}, and {end}: the checkpoint or the "
                 "mark of the clean stop is not of this log's time.",
                 self.in_directory("recovery-point-offset-checkpoint"),
-                offsets=(held.recovery_point or 0, held.end),
+                offsets=(copy.recovery_point or 0, copy.end),
             )
-            if held.recovery_point is not None:
+            if copy.recovery_point is not None:
                 yield finding
             else:
                 yield finding.softened("the broker may have stopped while it loaded its logs.")
-        if held.log is None:
+        if copy.log is None:
             return
-        if held.high_watermark is None:
+        if copy.high_watermark is None:
             if self.subject.elections is not None:
                 yield self.found(
                     "no-high-watermark",
-                    f"{held.broker} stopped in order, and wrote down no high watermark",
+                    f"{copy.broker} stopped in order, and wrote down no high watermark",
                     f"replication-offset-checkpoint has no entry, and {end}: Kafka starts with the "
                     "high watermark at the log's start.",
                     self.in_directory("replication-offset-checkpoint"),
                 )
-        elif held.high_watermark < held.start:
+        elif copy.high_watermark < copy.start:
             yield self.found(
                 "high-watermark-below-start",
-                f"the high watermark of {held.broker} is {held.high_watermark}, and its log "
-                f"begins at {held.start}",
+                f"the high watermark of {copy.broker} is {copy.high_watermark}, and its log "
+                f"begins at {copy.start}",
                 "Nothing at or above a high watermark is ever deleted.",
                 self.in_directory("replication-offset-checkpoint"),
-                offsets=(held.high_watermark, held.start),
+                offsets=(copy.high_watermark, copy.start),
             )
-        newest = max(held.snapshots, default=None)
-        if newest is None or newest < held.end:
-            told = "none is there" if newest is None else f"the newest is of offset {newest}"
+        newest = max(copy.snapshots, default=None)
+        if newest is None or newest < copy.end:
+            text = "none is there" if newest is None else f"the newest is of offset {newest}"
             yield self.found(
                 "snapshot-behind",
-                f"{held.broker} stopped in order without a producer snapshot of the log's end",
-                f"A broker takes one when it closes a log; {told}, and {end}. Kafka starts with "
+                f"{copy.broker} stopped in order without a producer snapshot of the log's end",
+                f"A broker takes one when it closes a log; {text}, and {end}. Kafka starts with "
                 "what the newest one knows of producers.",
-                held.path,
+                copy.path,
             )
 
 
@@ -238,7 +238,7 @@ class _Replica:
 
 
 def producers_without_records(
-    evidence: Evidence, subjects: Mapping[Key, Subject]
+    evidence: Evidence, subjects: Mapping[Key, InspectedPartition]
 ) -> Iterator[Discovery]:
     """Producer snapshots that name a last record which is not its producer's in the log."""
     claims = {
@@ -257,17 +257,17 @@ def producers_without_records(
     for claim, snapshot in claims.items():
         broker, topic, partition, producer, last = claim
         subject = subjects.get((topic, partition))
-        held = subject.held.get(broker) if subject is not None else None
-        if subject is None or held is None or not held.start <= last < held.end:
+        copy = subject.held.get(broker) if subject is not None else None
+        if subject is None or copy is None or not copy.start <= last < copy.end:
             continue
-        may_be_cleaned = subject.compacted or last < (held.cleaned or 0)
+        may_be_cleaned = subject.compacted or last < (copy.cleaned or 0)
         if last < snapshot and (claim in written or may_be_cleaned):
             continue
-        yield _Replica(subject, held, clean=True).found(
+        yield _Replica(subject, copy, clean=True).found(
             "snapshot-contents",
             f"a producer snapshot of {broker} is not of this log",
             f"By the snapshot of offset {snapshot} the last record of producer {producer} is at "
             f"offset {last}, and the log has no batch of that producer that ends there.",
-            f"{held.path}/{snapshot:020}.snapshot",
+            f"{copy.path}/{snapshot:020}.snapshot",
             offsets=(last, last + 1),
         )

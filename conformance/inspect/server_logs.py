@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from conformance.events import JsonValue
 from conformance.inspect.evidence import Evidence
-from conformance.inspect.findings import Unjudged
+from conformance.inspect.findings import UnjudgedSubject
 from conformance.printable import counted
 
 _DECLARE = (
@@ -57,25 +57,25 @@ def read_server_logs(evidence: Evidence) -> tuple[ServerLog, ...]:
 
 def out_of_order(logs: Sequence[ServerLog]) -> frozenset[str]:
     """Brokers of whose lines without a date nobody can tell where they belong among the others."""
-    told: dict[str, list[ServerLog]] = {}
+    by_broker: dict[str, list[ServerLog]] = {}
     for log in logs:
         if log.understood:
-            told.setdefault(log.broker, []).append(log)
+            by_broker.setdefault(log.broker, []).append(log)
     return frozenset(
         broker
-        for broker, several in told.items()
+        for broker, several in by_broker.items()
         if len(several) > 1 and any(log.undated for log in several)
     )
 
 
-def not_understood(logs: Sequence[ServerLog]) -> Iterator[Unjudged]:
+def not_understood(logs: Sequence[ServerLog]) -> Iterator[UnjudgedSubject]:
     """What the logs would have told, had they been understood."""
     for log in logs:
         yield from _of_log(log)
     for broker in dict.fromkeys(log.broker for log in logs):
         own = [log for log in logs if log.broker == broker]
         if broker and any(log.readable for log in own) and not any(log.understood for log in own):
-            yield Unjudged(
+            yield UnjudgedSubject(
                 f"the server logs of {broker}",
                 "who led, truncations and high watermarks that they tell",
                 f"none of their {sum(log.lines for log in own):,} lines says anything that is "
@@ -84,7 +84,7 @@ def not_understood(logs: Sequence[ServerLog]) -> Iterator[Unjudged]:
                 matters=True,
             )
     for broker in sorted(out_of_order(logs)):
-        yield Unjudged(
+        yield UnjudgedSubject(
             f"the server logs of {broker}",
             f"{counted(sum(log.undated for log in logs if log.broker == broker), 'line')} without "
             "a date",
@@ -94,20 +94,22 @@ def not_understood(logs: Sequence[ServerLog]) -> Iterator[Unjudged]:
         )
 
 
-def _of_log(log: ServerLog) -> Iterator[Unjudged]:
+def _of_log(log: ServerLog) -> Iterator[UnjudgedSubject]:
     name = f"{log.broker}: {log.path}" if log.broker else log.path
     if not log.lines:
         why = "the file is empty. Give the log that the broker wrote, or leave the file out"
-        yield Unjudged(name, "the server log", why, matters=True)
+        yield UnjudgedSubject(name, "the server log", why, matters=True)
     elif not log.readable:
         why = f"no line has a layout that is known; {_first(log)}. {_DECLARE}"
-        yield Unjudged(name, "the server log", why, matters=True)
+        yield UnjudgedSubject(name, "the server log", why, matters=True)
     elif log.unreadable > log.readable:
         what = f"{log.unreadable:,} of {counted(log.lines, 'line')}"
-        yield Unjudged(name, what, f"they are unreadable; {_first(log)}. {_DECLARE}", matters=True)
+        yield UnjudgedSubject(
+            name, what, f"they are unreadable; {_first(log)}. {_DECLARE}", matters=True
+        )
     if not log.broker and log.understood:
         why = "it does not tell whose log it is. Name the broker: --logs NAME=PATTERN"
-        yield Unjudged(name, f"{counted(log.understood, 'line')}", why, matters=True)
+        yield UnjudgedSubject(name, f"{counted(log.understood, 'line')}", why, matters=True)
 
 
 def _first(log: ServerLog) -> str:

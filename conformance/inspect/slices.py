@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from conformance.inspect.evidence import Evidence, part_number
-from conformance.inspect.history import Controller, Key
+from conformance.inspect.history import Key, MetadataHistory
 from conformance.inspect.reading.inputs import Filters
 from conformance.inspect.reading.names import place_of
 
@@ -34,12 +34,12 @@ class Slice:
     parts: tuple[int, ...]
     keys: tuple[Key, ...]
     """In order; also those that only the controller knows."""
-    controller: Controller
+    controller: MetadataHistory
     """The whole history for whoever judges groups; else that of the keys."""
 
 
 @dataclass(slots=True)
-class _Group:
+class _PartGroup:
     """Neighbouring parts while slices grow."""
 
     parts: list[int] = field(default_factory=list)
@@ -51,7 +51,7 @@ class _Group:
         return len(self.keys) + _PART_WEIGHT * len(self.parts)
 
 
-def slices(evidence: Evidence, controller: Controller) -> list[Slice]:
+def slices(evidence: Evidence, controller: MetadataHistory) -> list[Slice]:
     """The evidence in slices, in the order of partitions; one at least."""
     groups = _joined(_groups(evidence))
     for key, number in _without_files(sorted(controller.partitions), groups):
@@ -59,25 +59,25 @@ def slices(evidence: Evidence, controller: Controller) -> list[Slice]:
     return [
         Slice(
             number,
-            tuple(one.parts),
-            tuple(sorted(key for key in one.keys if _wanted(evidence, key))),
-            controller if _has_groups(evidence, one) else _history(controller, one.keys),
+            tuple(group.parts),
+            tuple(sorted(key for key in group.keys if _wanted(evidence, key))),
+            controller if _has_groups(evidence, group) else _history(controller, group.keys),
         )
-        for number, one in enumerate(groups)
+        for number, group in enumerate(groups)
     ]
 
 
-def _groups(evidence: Evidence) -> list[_Group]:
+def _groups(evidence: Evidence) -> list[_PartGroup]:
     """Parts that share a partition are together."""
-    groups: list[_Group] = []
+    groups: list[_PartGroup] = []
     last: set[Key] = set()
     for part, keys in _parts(evidence):
         if not groups or (keys and last.isdisjoint(keys)):
-            groups.append(_Group())
+            groups.append(_PartGroup())
         groups[-1].parts.append(part)
         groups[-1].keys |= keys
         last = keys or last
-    return groups or [_Group()]
+    return groups or [_PartGroup()]
 
 
 def _parts(evidence: Evidence) -> Iterator[tuple[int, set[Key]]]:
@@ -98,25 +98,25 @@ def _parts(evidence: Evidence) -> Iterator[tuple[int, set[Key]]]:
         )
 
 
-def _joined(groups: Sequence[_Group]) -> list[_Group]:
+def _joined(groups: Sequence[_PartGroup]) -> list[_PartGroup]:
     """Neighbours together until they are worth a task."""
     enough = max(_WEIGHT, sum(group.weight for group in groups) // _SLICES)
-    found: list[_Group] = []
+    part_groups: list[_PartGroup] = []
     for group in groups:
-        if found and found[-1].weight + group.weight <= enough:
-            found[-1].parts += group.parts
-            found[-1].keys |= group.keys
+        if part_groups and part_groups[-1].weight + group.weight <= enough:
+            part_groups[-1].parts += group.parts
+            part_groups[-1].keys |= group.keys
         else:
-            found.append(_Group(list(group.parts), set(group.keys)))
-    return found
+            part_groups.append(_PartGroup(list(group.parts), set(group.keys)))
+    return part_groups
 
 
-def _without_files(known: Sequence[Key], groups: Sequence[_Group]) -> Iterator[tuple[Key, int]]:
+def _without_files(known: Sequence[Key], groups: Sequence[_PartGroup]) -> Iterator[tuple[Key, int]]:
     """Partitions that only the controller knows, each to the slice of its neighbours."""
-    held = set[Key]().union(*(group.keys for group in groups))
+    members = set[Key]().union(*(group.keys for group in groups))
     firsts = [min(group.keys, default=("", -1)) for group in groups]
     for key in known:
-        if key not in held:
+        if key not in members:
             yield key, max(bisect_left(firsts, key) - 1, 0)
 
 
@@ -128,11 +128,11 @@ def _wanted(evidence: Evidence, key: Key) -> bool:
     return Filters(topics, partitions).takes(*key)
 
 
-def _has_groups(evidence: Evidence, group: _Group) -> bool:
+def _has_groups(evidence: Evidence, group: _PartGroup) -> bool:
     return bool(evidence.within(group.parts).dataset("group_records").count_rows())
 
 
-def _history(controller: Controller, keys: set[Key]) -> Controller:
+def _history(controller: MetadataHistory, keys: set[Key]) -> MetadataHistory:
     """What the judgement of these partitions needs of the history."""
     return replace(
         controller,

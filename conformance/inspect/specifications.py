@@ -43,7 +43,9 @@ class Specification:
         if key not in self._bound:
             if len(self._bound) >= _KEPT:
                 self._bound.clear()
-            kept = tuple(one for one in self.config.overrides if one.name not in constants)
+            kept = tuple(
+                override for override in self.config.overrides if override.name not in constants
+            )
             known = {**self.config.constants, **constants}
             config = replace(self.config, constants=known, overrides=kept)
             self._bound[key] = bind(self.module, config)

@@ -5,55 +5,57 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conformance.inspect.abstraction import NO_EPOCH, CacheEntry, ReplicaState
-from conformance.inspect.lines import Line
-from conformance.inspect.partitions import Run
-from conformance.inspect.subjects import Held
+from conformance.inspect.lines import ServerLogLine
+from conformance.inspect.partitions import EpochRun
+from conformance.inspect.subjects import ReplicaCopy
 
 
-def state_of(held: Held, lines: Sequence[Line], epochs_from: int = 0) -> ReplicaState:
+def state_of(
+    copy: ReplicaCopy, lines: Sequence[ServerLogLine], epochs_from: int = 0
+) -> ReplicaState:
     """The replica. What is not known is what contradicts nothing: see `Unjudged`.
 
     Records below `epochs_from` have no leader epoch on some replica: the log is judged from there.
     """
-    end = max(held.end, held.start)
-    start = min(max(held.start, epochs_from), end)
-    runs = tuple(_from(_filled(held), start))
-    cache = _cache_from(held.epoch_cache, start) if held.epoch_cache is not None else None
-    heard = [line.epoch for line in lines if line.broker == held.broker and line.kind == "started"]
+    end = max(copy.end, copy.start)
+    start = min(max(copy.start, epochs_from), end)
+    runs = tuple(_from(_filled(copy), start))
+    cache = _cache_from(copy.epoch_cache, start) if copy.epoch_cache is not None else None
+    heard = [line.epoch for line in lines if line.broker == copy.broker and line.kind == "started"]
     epochs = [run.epoch for run in runs] + [entry.epoch for entry in cache or ()]
     return ReplicaState(
         start,
         end,
         runs,
-        max(held.high_watermark or 0, start),  # Kafka raises one that is below the log's start
+        max(copy.high_watermark or 0, start),  # Kafka raises one that is below the log's start
         cache if cache is not None else tuple(_cache_of(runs)),
         max([*epochs, *heard], default=NO_EPOCH),
     )
 
 
-def _filled(held: Held) -> Iterator[Run]:
+def _filled(copy: ReplicaCopy) -> Iterator[EpochRun]:
     """The runs one behind the other. What a cleaner removed had an epoch: the cache tells it.
 
     Overlaps and gaps of other logs are irregularities, which are told as such; here the earlier
     batch counts, and a gap belongs to the epoch before it.
     """
-    if held.log is None:
+    if copy.log is None:
         return
-    cursor, last = held.log.start, None
-    for run in held.log.runs:
+    cursor, last = copy.log.start, None
+    for run in copy.log.runs:
         if run.end <= cursor:
             continue
         if run.start > cursor:
-            yield from _gap(cursor, run, last, held.epoch_cache or ())
-        yield Run(max(run.start, cursor), run.end, run.epoch)
+            yield from _gap(cursor, run, last, copy.epoch_cache or ())
+        yield EpochRun(max(run.start, cursor), run.end, run.epoch)
         cursor, last = run.end, run.epoch
-    if held.end > cursor and last is not None:
-        yield Run(cursor, held.end, last)
+    if copy.end > cursor and last is not None:
+        yield EpochRun(cursor, copy.end, last)
 
 
 def _gap(
-    start: int, following: Run, before: int | None, cache: Sequence[CacheEntry]
-) -> Iterator[Run]:
+    start: int, following: EpochRun, before: int | None, cache: Sequence[CacheEntry]
+) -> Iterator[EpochRun]:
     """The epochs of a gap, by the cache's entries within it."""
     epoch = before
     for entry in cache:
@@ -61,20 +63,20 @@ def _gap(
             epoch = entry.epoch
         elif entry.start < following.start and entry.epoch <= following.epoch:
             if epoch is not None:
-                yield Run(start, entry.start, epoch)
+                yield EpochRun(start, entry.start, epoch)
             start, epoch = entry.start, entry.epoch
-    yield Run(start, following.start, following.epoch if epoch is None else epoch)
+    yield EpochRun(start, following.start, following.epoch if epoch is None else epoch)
 
 
-def _from(runs: Iterator[Run], start: int) -> Iterator[Run]:
+def _from(runs: Iterator[EpochRun], start: int) -> Iterator[EpochRun]:
     """The runs from the log start on, neighbours of one epoch joined."""
-    last: Run | None = None
+    last: EpochRun | None = None
     for run in runs:
         if run.end <= start or run.end <= run.start:
             continue
-        run = Run(max(run.start, start), run.end, run.epoch)
+        run = EpochRun(max(run.start, start), run.end, run.epoch)
         if last is not None and last.epoch == run.epoch:
-            last = Run(last.start, run.end, run.epoch)
+            last = EpochRun(last.start, run.end, run.epoch)
         else:
             if last is not None:
                 yield last
@@ -90,6 +92,6 @@ def _cache_from(cache: Sequence[CacheEntry], start: int) -> tuple[CacheEntry, ..
     return (CacheEntry(before[-1].epoch, start), *kept) if before else tuple(kept)
 
 
-def _cache_of(runs: Sequence[Run]) -> Iterator[CacheEntry]:
+def _cache_of(runs: Sequence[EpochRun]) -> Iterator[CacheEntry]:
     for run in runs:
         yield CacheEntry(run.epoch, run.start)

@@ -54,7 +54,7 @@ class PartWriter:
     def __init__(self, folder: Path, part: int) -> None:
         self._folder = folder
         self._part = part
-        self._tables: dict[str, _Table] = {}
+        self._tables: dict[str, _ParquetTable] = {}
 
     def row(self, table: str, row: Mapping[str, Any]) -> None:
         """Add a row; columns that are left out are null."""
@@ -64,10 +64,10 @@ class PartWriter:
         """Add rows; strings may come as dictionaries."""
         self._of(table).batch(batch)
 
-    def _of(self, table: str) -> _Table:
+    def _of(self, table: str) -> _ParquetTable:
         if table not in self._tables:
             path = part_path(self._folder, table, self._part)
-            self._tables[table] = _Table(path, _SCHEMAS[table])
+            self._tables[table] = _ParquetTable(path, _SCHEMAS[table])
         return self._tables[table]
 
     def __enter__(self) -> PartWriter:
@@ -90,7 +90,7 @@ class PartWriter:
             self._tables[name].commit()
 
 
-class _Table:
+class _ParquetTable:
     """One Parquet file that is written aside."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:

@@ -12,9 +12,9 @@ import pyarrow.dataset as ds
 from conformance.inspect.abstraction import CacheEntry
 from conformance.inspect.copies import Copies
 from conformance.inspect.evidence import Evidence, about
-from conformance.inspect.history import Controller, Elections, Key, Registration
-from conformance.inspect.lines import Line
-from conformance.inspect.partitions import Log, Run
+from conformance.inspect.history import Elections, Key, MetadataHistory, Registration
+from conformance.inspect.lines import ServerLogLine
+from conformance.inspect.partitions import EpochRun, ReplicaLog
 from conformance.inspect.reading.names import INDEXES, NO_SEGMENT, place_of
 
 Place = tuple[str, str]
@@ -22,12 +22,12 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ReplicaCopy:
     """What one broker's directory holds of a partition."""
 
     broker: str
     directory: str
-    log: Log | None
+    log: ReplicaLog | None
     """None where the segments hold no batch."""
     base: int
     """Base offset of the last segment: an empty log ends there."""
@@ -71,7 +71,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutEpoch:
+class EpochlessRecords:
     """Records that have a leader epoch on some replicas and none on others: no log of Kafka's."""
 
     odd: tuple[str, ...]
@@ -82,22 +82,22 @@ class WithoutEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class InspectedPartition:
     """One partition, with all that the copies hold of it."""
 
     key: Key
-    held: Mapping[str, Held]
+    held: Mapping[str, ReplicaCopy]
     """By broker."""
-    doubled: tuple[Held, ...]
+    doubled: tuple[ReplicaCopy, ...]
     """Further logs of the same partition on one of these brokers, in another directory."""
     elections: Elections | None
     snapshots: tuple[Registration, ...]
     """What metadata snapshots say that the metadata log does not."""
-    lines: tuple[Line, ...]
+    lines: tuple[ServerLogLine, ...]
     compacted: bool
     unread: Mapping[str, str] = field(default_factory=dict)
     """By broker a segment that could not be read, and why: nothing is said of its log."""
-    without_epoch: WithoutEpoch | None = None
+    without_epoch: EpochlessRecords | None = None
 
     @property
     def epochs_from(self) -> int:
@@ -111,46 +111,46 @@ class Subject:
         return f"{self.key[0]}-{self.key[1]}"
 
     @property
-    def logs(self) -> tuple[Log, ...]:
+    def logs(self) -> tuple[ReplicaLog, ...]:
         """The logs that hold something."""
-        return tuple(one.log for one in self.held.values() if one.log is not None)
+        return tuple(copy.log for copy in self.held.values() if copy.log is not None)
 
     @property
     def cleaned(self) -> dict[str, int]:
         """By broker the offset below which its cleaner has rewritten batches."""
-        return {name: one.cleaned for name, one in self.held.items() if one.cleaned is not None}
+        return {name: copy.cleaned for name, copy in self.held.items() if copy.cleaned is not None}
 
 
 @dataclass(slots=True)
-class _Gathered:
-    held: dict[Key, dict[Place, Held]] = field(default_factory=dict)
-    lines: dict[Key, list[Line]] = field(default_factory=dict)
+class _PartitionFiles:
+    held: dict[Key, dict[Place, ReplicaCopy]] = field(default_factory=dict)
+    lines: dict[Key, list[ServerLogLine]] = field(default_factory=dict)
 
 
 def gather(
     evidence: Evidence,
     keys: Iterable[Key],
-    logs: Mapping[Key, tuple[Log, ...]],
-    controller: Controller,
-    lines: Mapping[Key, list[Line]],
-) -> dict[Key, Subject]:
+    logs: Mapping[Key, tuple[ReplicaLog, ...]],
+    controller: MetadataHistory,
+    lines: Mapping[Key, list[ServerLogLine]],
+) -> dict[Key, InspectedPartition]:
     """Those of the partitions of which a copy holds a folder, or which the controller knows."""
-    held = _folders(evidence, logs)
+    folders = _folders(evidence, logs)
     whole = replace(evidence, parts=None)
-    _checkpoints(whole, held)
-    _beside(evidence, held)
-    _topic_ids(whole, held)
+    _checkpoints(whole, folders)
+    _beside(evidence, folders)
+    _topic_ids(whole, folders)
     return {
-        key: _subject(key, held.get(key, {}), controller, tuple(lines.get(key, ())))
+        key: _subject(key, folders.get(key, {}), controller, tuple(lines.get(key, ())))
         for key in sorted(keys)
-        if key in held or key in controller.partitions
+        if key in folders or key in controller.partitions
     }
 
 
 def _folders(
-    evidence: Evidence, logs: Mapping[Key, tuple[Log, ...]]
-) -> dict[Key, dict[Place, Held]]:
-    found: dict[Key, dict[Place, Held]] = {}
+    evidence: Evidence, logs: Mapping[Key, tuple[ReplicaLog, ...]]
+) -> dict[Key, dict[Place, ReplicaCopy]]:
+    folders: dict[Key, dict[Place, ReplicaCopy]] = {}
     for row in evidence.rows("files"):
         if row["kind"] != "segment" or row["status"] == "skipped":
             continue
@@ -159,7 +159,7 @@ def _folders(
             continue
         key, where = (place.topic, place.partition), (row["broker"], row["directory"])
         folder = str(PurePosixPath(row["path"]).parent)
-        known = found.setdefault(key, {}).get(where)
+        known = folders.setdefault(key, {}).get(where)
         base = first = place.base_offset
         mtime = row["mtime"]
         if known is not None:
@@ -167,21 +167,23 @@ def _folders(
             first = min(first, known.first)
         unread = f"{row['path']}: {row['reason']}" if row["status"] == "error" else ""
         unread = unread or (known.unread if known is not None else "")
-        found[key][where] = Held(*where, None, base, mtime, folder, unread=unread, first=first)
+        folders[key][where] = ReplicaCopy(
+            *where, None, base, mtime, folder, unread=unread, first=first
+        )
     for key, of_partition in logs.items():
         for log in of_partition:
             where = (log.broker, log.directory)
-            known = found.get(key, {}).get(where)
+            known = folders.get(key, {}).get(where)
             if known is not None:
-                found[key][where] = replace(known, log=log)
-    return found
+                folders[key][where] = replace(known, log=log)
+    return folders
 
 
-def _checkpoints(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None:
+def _checkpoints(evidence: Evidence, contents: dict[Key, dict[Place, ReplicaCopy]]) -> None:
     caches: dict[tuple[Key, Place], list[CacheEntry]] = {}
-    for row in evidence.rows("checkpoints", about(held)):
+    for row in evidence.rows("checkpoints", about(contents)):
         key, where = (row["topic"], row["partition"]), (row["broker"], row["directory"])
-        known = held.get(key, {}).get(where)
+        known = contents.get(key, {}).get(where)
         if known is None or row["state"]:
             continue
         match row["kind"]:
@@ -195,19 +197,19 @@ def _checkpoints(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None
                 known = replace(known, cleaned=row["offset"])
             case "leader-epoch":
                 caches.setdefault((key, where), []).append(CacheEntry(row["epoch"], row["offset"]))
-        held[key][where] = known
+        contents[key][where] = known
     for (key, where), entries in caches.items():
-        held[key][where] = replace(held[key][where], epoch_cache=tuple(entries))
+        contents[key][where] = replace(contents[key][where], epoch_cache=tuple(entries))
 
 
-def _beside(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None:
+def _beside(evidence: Evidence, entries: dict[Key, dict[Place, ReplicaCopy]]) -> None:
     """Producer snapshots, and index files whose segment is gone."""
     kinds = ds.field("kind").isin(["producer-snapshot", *INDEXES])
     for row in evidence.rows("files", kinds):
         place = place_of(row["path"])
         if place.topic is None or place.partition is None or place.state:
             continue
-        folder = held.get((place.topic, place.partition), {})
+        folder = entries.get((place.topic, place.partition), {})
         known = folder.get((row["broker"], row["directory"]))
         if known is None:
             continue
@@ -218,70 +220,74 @@ def _beside(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None:
         folder[known.broker, known.directory] = known
 
 
-def _topic_ids(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None:
+def _topic_ids(evidence: Evidence, entries: dict[Key, dict[Place, ReplicaCopy]]) -> None:
     ids = {
         (row["broker"], row["path"].rpartition("/")[0]): row["value"]
         for row in evidence.rows("identities", ds.field("kind") == "partition.metadata")
         if row["key"] == "topic_id"
     }
-    for folder in held.values():
+    for folder in entries.values():
         for where, known in folder.items():
             folder[where] = replace(known, topic_id=ids.get((known.broker, known.path), ""))
 
 
 def _subject(
-    key: Key, places: Mapping[Place, Held], controller: Controller, lines: tuple[Line, ...]
-) -> Subject:
+    key: Key,
+    places: Mapping[Place, ReplicaCopy],
+    controller: MetadataHistory,
+    lines: tuple[ServerLogLine, ...],
+) -> InspectedPartition:
     """Of two logs on one broker the longer one is judged."""
-    by_broker: dict[str, Held] = {}
-    doubled: list[Held] = []
-    for _, one in sorted(places.items()):
-        if one.unread:
+    by_broker: dict[str, ReplicaCopy] = {}
+    doubled: list[ReplicaCopy] = []
+    for _, copy in sorted(places.items()):
+        if copy.unread:
             continue
-        other = by_broker.get(one.broker)
-        if other is None or one.end > other.end:
-            by_broker[one.broker] = one
+        other = by_broker.get(copy.broker)
+        if other is None or copy.end > other.end:
+            by_broker[copy.broker] = copy
         if other is not None:
-            doubled.append(other if one.end > other.end else one)
+            doubled.append(other if copy.end > other.end else copy)
     differing = _without_epoch(by_broker)
     odd = frozenset(differing.odd if differing is not None else ())
     why = "its records are of another format than those of the other replicas"
-    return Subject(
+    return InspectedPartition(
         key,
-        MappingProxyType({name: held for name, held in by_broker.items() if name not in odd}),
+        MappingProxyType({name: copy for name, copy in by_broker.items() if name not in odd}),
         tuple(doubled),
         controller.partitions.get(key),
         controller.snapshots.get(key, ()),
         lines,
         key[0] in controller.compacted,
-        {one.broker: one.unread for one in places.values() if one.unread} | dict.fromkeys(odd, why),
+        {place.broker: place.unread for place in places.values() if place.unread}
+        | dict.fromkeys(odd, why),
         differing,
     )
 
 
-def _without_epoch(held: Mapping[str, Held]) -> WithoutEpoch | None:
+def _without_epoch(replica_copies: Mapping[str, ReplicaCopy]) -> EpochlessRecords | None:
     """Followers copy batches as they are: at one offset all replicas have an epoch, or none has."""
     bare = {
-        name: [run for run in one.log.runs if run.epoch < 0]
-        for name, one in held.items()
-        if one.log is not None
+        name: [run for run in copy.log.runs if run.epoch < 0]
+        for name, copy in replica_copies.items()
+        if copy.log is not None
     }
     for name, runs in bare.items():
         for run in runs:
-            others = [other for other in bare if _has_epoch(held[other], run)]
+            others = [other for other in bare if _has_epoch(replica_copies[other], run)]
             if others:
                 alike = [other for other in bare if other == name or _overlaps(bare[other], run)]
                 odd, usual = (alike, others) if len(alike) <= len(others) else (others, alike)
-                return WithoutEpoch(tuple(odd), tuple(usual), run.start, run.end)
+                return EpochlessRecords(tuple(odd), tuple(usual), run.start, run.end)
     return None
 
 
-def _has_epoch(held: Held, run: Run) -> bool:
-    return held.log is not None and _overlaps([o for o in held.log.runs if o.epoch >= 0], run)
+def _has_epoch(copy: ReplicaCopy, run: EpochRun) -> bool:
+    return copy.log is not None and _overlaps([o for o in copy.log.runs if o.epoch >= 0], run)
 
 
-def _overlaps(runs: Iterable[Run], run: Run) -> bool:
-    return any(one.start < run.end and run.start < one.end for one in runs)
+def _overlaps(runs: Iterable[EpochRun], run: EpochRun) -> bool:
+    return any(epoch_run.start < run.end and run.start < epoch_run.end for epoch_run in runs)
 
 
 def names_of(copies: Copies, nodes: tuple[int, ...]) -> frozenset[str]:

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from conformance.files import written_aside
 from conformance.inspect.copies import Copies
-from conformance.inspect.findings import Discovery, Unjudged
+from conformance.inspect.findings import Discovery, UnjudgedSubject
 from conformance.inspect.groups import GROUP_SCHEMA, JudgedGroup, group_rows
-from conformance.inspect.judgement import Judged
+from conformance.inspect.judgement import PartitionJudgement
 
 _TEXT, _BOOL, _I64, _I32 = pa.string(), pa.bool_(), pa.int64(), pa.int32()
 _PLACE = [("topic", _TEXT), ("partition", _I32)]
@@ -97,39 +97,48 @@ class TableWriter:
                 self._writers[name].write_table(table)
 
 
-def told(found: Sequence[Discovery], unjudged: Sequence[Unjudged]) -> dict[str, pa.Table]:
+def finding_tables(
+    discoveries: Sequence[Discovery], unjudged: Sequence[UnjudgedSubject]
+) -> dict[str, pa.Table]:
     """The tables of what was found and of what was not judged."""
     rows: dict[str, list[dict[str, Any]]] = {
-        "findings": [_finding_row(one.as_json()) for one in found],
+        "findings": [_finding_row(discovery.as_json()) for discovery in discoveries],
         "unjudged": [
-            {"subject": one.subject, "what": one.what, "why": one.why, "matters": one.matters}
-            for one in unjudged
+            {
+                "subject": subject.subject,
+                "what": subject.what,
+                "why": subject.why,
+                "matters": subject.matters,
+            }
+            for subject in unjudged
         ],
     }
     return {name: pa.Table.from_pylist(rows[name], SCHEMAS[name]) for name in rows}
 
 
 def histories(
-    copies: Copies, partitions: Iterable[Judged], groups: Iterable[JudgedGroup]
+    copies: Copies, partitions: Iterable[PartitionJudgement], groups: Iterable[JudgedGroup]
 ) -> dict[str, pa.Table]:
     """The tables of what was read of partitions and groups, and how it was judged."""
     rows: dict[str, list[dict[str, Any]]] = {
         name: [] for name in SCHEMAS if name not in ("findings", "unjudged")
     }
     for judged in partitions:
-        for name, found in _of_partition(copies, judged):
-            rows[name].append(found)
+        for name, result in _of_partition(copies, judged):
+            rows[name].append(result)
     for group in groups:
         rows["groups"] += group_rows(group)
     return {name: pa.Table.from_pylist(rows[name], SCHEMAS[name]) for name in rows}
 
 
-def _finding_row(one: dict[str, Any]) -> dict[str, Any]:
-    offsets = one["offsets"] or [None, None]
-    return {**one, "first_offset": offsets[0], "end_offset": offsets[1]}
+def _finding_row(row: dict[str, Any]) -> dict[str, Any]:
+    offsets = row["offsets"] or [None, None]
+    return {**row, "first_offset": offsets[0], "end_offset": offsets[1]}
 
 
-def _of_partition(copies: Copies, judged: Judged) -> Iterator[tuple[str, dict[str, Any]]]:
+def _of_partition(
+    copies: Copies, judged: PartitionJudgement
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of one partition, each with its table's name."""
     subject = judged.subject
     place = {"topic": subject.key[0], "partition": subject.key[1]}
@@ -146,54 +155,54 @@ def _of_partition(copies: Copies, judged: Judged) -> Iterator[tuple[str, dict[st
         yield "formulas", {**place, "formula": formula, "holds": holds}
 
 
-def _registrations(copies: Copies, judged: Judged) -> Iterator[dict[str, Any]]:
+def _registrations(copies: Copies, judged: PartitionJudgement) -> Iterator[dict[str, Any]]:
     elections = judged.subject.elections
     if elections is None:
         return
-    unclean = {one.offset for one in elections.unclean}
-    for one in elections.registrations:
+    unclean = {registration.offset for registration in elections.unclean}
+    for registration in elections.registrations:
         yield {
-            "metadata_offset": one.offset,
-            "time": one.time,
-            "leader": None if one.leader < 0 else copies.name(one.leader),
-            "leader_epoch": one.leader_epoch,
-            "isr": [copies.name(node) for node in one.isr],
-            "eligible": [copies.name(node) for node in one.eligible],
-            "partition_epoch": one.partition_epoch,
-            "unclean": one.offset in unclean,
-            "began_at_offset": judged.starts.get(one.leader_epoch),
+            "metadata_offset": registration.offset,
+            "time": registration.time,
+            "leader": None if registration.leader < 0 else copies.name(registration.leader),
+            "leader_epoch": registration.leader_epoch,
+            "isr": [copies.name(node) for node in registration.isr],
+            "eligible": [copies.name(node) for node in registration.eligible],
+            "partition_epoch": registration.partition_epoch,
+            "unclean": registration.offset in unclean,
+            "began_at_offset": judged.starts.get(registration.leader_epoch),
         }
 
 
-def _replicas(judged: Judged) -> Iterator[dict[str, Any]]:
+def _replicas(judged: PartitionJudgement) -> Iterator[dict[str, Any]]:
     for broker, state in judged.states.items():
-        held = judged.subject.held[broker]
+        copy = judged.subject.held[broker]
         yield {
             "broker": broker,
-            "directory": held.directory,
+            "directory": copy.directory,
             "log_start": state.start,
             "log_end": state.end,
-            "high_watermark": held.high_watermark,
-            "batches": held.log.batches if held.log else 0,
+            "high_watermark": copy.high_watermark,
+            "batches": copy.log.batches if copy.log else 0,
             "in_isr": broker in judged.moment.registered.isr,
         }
 
 
-def _runs(judged: Judged) -> Iterator[dict[str, Any]]:
+def _runs(judged: PartitionJudgement) -> Iterator[dict[str, Any]]:
     for broker, state in judged.states.items():
         for run in state.runs:
             ends = {"start": run.start, "end": run.end, "leader_epoch": run.epoch}
             yield {"broker": broker, **ends}
 
 
-def _differences(judged: Judged) -> Iterator[dict[str, Any]]:
+def _differences(judged: PartitionJudgement) -> Iterator[dict[str, Any]]:
     for part in judged.differences:
         for broker, epoch in part.epochs.items():
             where = {"start": part.start, "end": part.end, "conflicting": part.conflicting}
             yield {"broker": broker, "leader_epoch": epoch, **where}
 
 
-def _truncations(judged: Judged) -> Iterator[dict[str, Any]]:
+def _truncations(judged: PartitionJudgement) -> Iterator[dict[str, Any]]:
     for cut in judged.truncations:
         yield {
             "broker": cut.broker,

@@ -17,10 +17,10 @@ from typing import Any
 
 from conformance.events import JsonValue
 from conformance.files import written_aside
-from conformance.inspect.abstraction import NOBODY, Registered, Window, windows
+from conformance.inspect.abstraction import NOBODY, RegisteredPartition, Window, windows
 from conformance.inspect.copies import Copies
 from conformance.inspect.history import Elections
-from conformance.inspect.judgement import Judged
+from conformance.inspect.judgement import PartitionJudgement
 from conformance.inspect.specifications import REPLICATION
 from conformance.tla import format_value, make_function, to_itf
 
@@ -41,7 +41,7 @@ take it in; and one to spare."""
 _WHILE_NOBODY_LEADS = ("Crash", "Restart")
 
 
-def write(partitions: Iterable[Judged], copies: Copies, folder: Path) -> None:
+def write(partitions: Iterable[PartitionJudgement], copies: Copies, folder: Path) -> None:
     """The traces and mappings of each partition with a history."""
     for judged in partitions:
         elections, name = judged.subject.elections, judged.subject.name
@@ -56,7 +56,7 @@ def write(partitions: Iterable[Judged], copies: Copies, folder: Path) -> None:
 
 
 def _write(stem: Path, events: Iterable[dict[str, Any]], mapping: str) -> None:
-    lines = "".join(f"{json.dumps(one)}\n" for one in events)
+    lines = "".join(f"{json.dumps(event)}\n" for event in events)
     for suffix, text in ((".ndjson", lines), (".mapping.toml", mapping)):
         with written_aside(stem.with_name(stem.name + suffix)) as path:
             path.write_text(text, encoding="utf-8")
@@ -65,7 +65,7 @@ def _write(stem: Path, events: Iterable[dict[str, Any]], mapping: str) -> None:
 # --- the moment of the copies ---------------------------------------------------------------------
 
 
-def _events(judged: Judged, windowed: list[Window]) -> Iterator[dict[str, Any]]:
+def _events(judged: PartitionJudgement, windowed: list[Window]) -> Iterator[dict[str, Any]]:
     """An event shows whole variables; what files cannot show is left out."""
     for number, window in enumerate(windowed):
         state = {name: to_itf(window.values[name]) for name in _SHOWN}
@@ -77,7 +77,7 @@ def _events(judged: Judged, windowed: list[Window]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _mapping(judged: Judged, windowed: list[Window]) -> str:
+def _mapping(judged: PartitionJudgement, windowed: list[Window]) -> str:
     """Constants that bound nothing, and in comments what the abstract offsets stand for."""
     names = frozenset(judged.moment.replicas)
     offsets = max(len(window.cuts) for window in windowed)
@@ -104,7 +104,7 @@ def _table(real: tuple[int, ...]) -> str:
 # --- the controller's history ---------------------------------------------------------------------
 
 
-def registrations(elections: Elections, copies: Copies) -> list[tuple[Registered, int]]:
+def registrations(elections: Elections, copies: Copies) -> list[tuple[RegisteredPartition, int]]:
     """The registrations that change what the specification has of them, and their offsets.
 
     Epochs begin at 0. Empty where the specification has no such beginning, or no such steps: a
@@ -114,38 +114,40 @@ def registrations(elections: Elections, copies: Copies) -> list[tuple[Registered
     """
     first = elections.registrations[0]
     whole = elections.whole and {*first.isr} == {*first.replicas} and first.leader in first.isr
-    if not whole or any(one.replicas != first.replicas for one in elections.registrations):
+    if not whole or any(
+        registration.replicas != first.replicas for registration in elections.registrations
+    ):
         return []
-    found: list[tuple[Registered, int]] = []
+    result: list[tuple[RegisteredPartition, int]] = []
     before: tuple[object, ...] = ()
     silent = 0
     last: frozenset[int] = frozenset()
-    for one in elections.registrations:
-        if not one.isr and (len(last) > 1 or last != {*one.eligible}):
+    for registration in elections.registrations:
+        if not registration.isr and (len(last) > 1 or last != {*registration.eligible}):
             break
-        last = frozenset(one.electable)
-        facts = (one.leader, one.leader_epoch, last)
+        last = frozenset(registration.electable)
+        facts = (registration.leader, registration.leader_epoch, last)
         silent += facts == before
         if facts != before:
-            number = one.partition_epoch - first.partition_epoch - silent
-            leader = NOBODY if one.leader < 0 else copies.name(one.leader)
-            isr = frozenset(copies.name(node) for node in one.electable)
-            epoch = one.leader_epoch - first.leader_epoch
-            found.append((Registered(leader, epoch, isr, number), one.offset))
+            number = registration.partition_epoch - first.partition_epoch - silent
+            leader = NOBODY if registration.leader < 0 else copies.name(registration.leader)
+            isr = frozenset(copies.name(node) for node in registration.electable)
+            epoch = registration.leader_epoch - first.leader_epoch
+            result.append((RegisteredPartition(leader, epoch, isr, number), registration.offset))
         before = facts
-    return found
+    return result
 
 
 def _elections(
-    name: str, elections: Elections, history: Sequence[tuple[Registered, int]]
+    name: str, elections: Elections, history: Sequence[tuple[RegisteredPartition, int]]
 ) -> Iterator[dict[str, Any]]:
     """The creation, then one event for each change, with the steps that it may be."""
     yield _registration(name, *history[0])
-    unclean = {one.offset for one in elections.unclean}
+    unclean = {registration.offset for registration in elections.unclean}
     for (before, _), (after, offset) in pairwise(history):
         actions = [_UNCLEAN] if offset in unclean else _changes(before, after)
-        taken = [_action(action, after) for action in actions]
-        yield {**_registration(name, after, offset), "action": taken}
+        steps = [_action(action, after) for action in actions]
+        yield {**_registration(name, after, offset), "action": steps}
 
 
 _UNCLEAN = "ElectUncleanLeader"
@@ -159,39 +161,39 @@ _ARGUMENTS = {
 """What of the registration after it an action's arguments say; None: not known."""
 
 
-def _changes(before: Registered, after: Registered) -> list[str]:
+def _changes(before: RegisteredPartition, after: RegisteredPartition) -> list[str]:
     """Actions that may have changed the registration so."""
     if after.leader_epoch == before.leader_epoch:
         return ["HandleAlterPartition", "FenceBroker"]
     return ["TakeOffline"] if after.leader == NOBODY else ["ElectLeader", "FenceBroker"]
 
 
-def _action(name: str, after: Registered) -> dict[str, JsonValue]:
+def _action(name: str, after: RegisteredPartition) -> dict[str, JsonValue]:
     known: dict[str | None, JsonValue] = {
         "epoch": after.leader_epoch,
         "leader": after.leader,
         None: None,
     }
-    return {"name": name, "args": [known[one] for one in _ARGUMENTS[name]]}
+    return {"name": name, "args": [known[action_name] for action_name in _ARGUMENTS[name]]}
 
 
-def _registration(name: str, one: Registered, offset: int) -> dict[str, Any]:
+def _registration(name: str, partition: RegisteredPartition, offset: int) -> dict[str, Any]:
     value = make_function(
         {
-            "leader": one.leader,
-            "leaderEpoch": one.leader_epoch,
-            "isr": one.isr,
-            "partitionEpoch": one.partition_epoch,
+            "leader": partition.leader,
+            "leaderEpoch": partition.leader_epoch,
+            "isr": partition.isr,
+            "partitionEpoch": partition.partition_epoch,
         }
     )
     source = f"__cluster_metadata-0, offset {offset}"
     return {"trace": name, "state": {"registration": to_itf(value)}, "source": source}
 
 
-def _mapping_of_elections(history: Sequence[tuple[Registered, int]]) -> str:
+def _mapping_of_elections(history: Sequence[tuple[RegisteredPartition, int]]) -> str:
     """Nobody writes: who may lead, and who is in the ISR, does not need records to be told."""
     first, last = history[0][0], history[-1][0]
-    stopped = sum(one.leader == NOBODY for one, _ in history)
+    stopped = sum(partition.leader == NOBODY for partition, _ in history)
     unseen = (*_UNSEEN, *(_WHILE_NOBODY_LEADS if stopped else ()))
     steps = _UNSEEN_STEPS + bool(stopped)
     return "\n".join(

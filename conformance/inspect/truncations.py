@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.inspect.exposure import Exposure, explained_by
 from conformance.inspect.history import Elections, Registration
-from conformance.inspect.lines import UNKNOWN, Line
+from conformance.inspect.lines import UNKNOWN, ServerLogLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,55 +46,63 @@ class Truncation:
 
 
 def truncations(
-    lines: Sequence[Line],
+    lines: Sequence[ServerLogLine],
     exposed: Sequence[Exposure],
     elections: Elections | None,
     starts: Mapping[int, int],
 ) -> tuple[Truncation, ...]:
     """The truncations of a partition's replicas, each held against what was exposed by then."""
-    found = (
-        one for broker in sorted({line.broker for line in lines}) for one in _of(broker, lines)
+    result = (
+        truncation
+        for broker in sorted({line.broker for line in lines})
+        for truncation in _of(broker, lines)
     )
-    return tuple(_judged(one, exposed, elections, starts) for one in found)
+    return tuple(_judged(truncation, exposed, elections, starts) for truncation in result)
 
 
-def _of(broker: str, lines: Sequence[Line]) -> Iterator[Truncation]:
+def _of(broker: str, lines: Sequence[ServerLogLine]) -> Iterator[Truncation]:
     """A broker's own: its epoch, its log end and its own high watermark are those of the lines."""
     epoch = leader = end = known = UNKNOWN
-    told = ""
+    text = ""
     for line in lines:
         if line.broker != broker:
             continue
         if line.high_watermark > known:
-            known, told = line.high_watermark, f"{line.source}: {line.text}"
+            known, text = line.high_watermark, f"{line.source}: {line.text}"
         if line.kind == "started":
             epoch, leader, end = line.epoch, line.leader, line.offset
         elif line.kind == "truncated":
             yield Truncation(
                 broker, line.offset, end, epoch, line.leader if line.leader >= 0 else leader,
-                line.time, line.source, line.text, known, told,
+                line.time, line.source, line.text, known, text,
             )  # fmt: skip
             known, end = min(known, line.offset), line.offset
 
 
 def _judged(
-    one: Truncation,
+    truncation: Truncation,
     exposed: Sequence[Exposure],
     elections: Elections | None,
     starts: Mapping[int, int],
 ) -> Truncation:
     """With what other brokers knew to be exposed before the epoch in which it was cut."""
-    known, told, since = one.known, one.told, one.epoch - 1
+    known, text, since = truncation.known, truncation.told, truncation.epoch - 1
     for other in exposed:
-        if other.epoch < one.epoch and other.below > known and other.below <= max(one.end, 0):
-            known, told, since = other.below, other.source, other.epoch
-    if known <= one.offset:
+        if (
+            other.epoch < truncation.epoch
+            and other.below > known
+            and other.below <= max(truncation.end, 0)
+        ):
+            known, text, since = other.below, other.source, other.epoch
+    if known <= truncation.offset:
         unclean = None
     else:
-        unclean = explained_by(elections, starts, one.offset, min(since, one.epoch - 1))
-        if unclean is not None and unclean.leader_epoch > one.epoch:
+        unclean = explained_by(
+            elections, starts, truncation.offset, min(since, truncation.epoch - 1)
+        )
+        if unclean is not None and unclean.leader_epoch > truncation.epoch:
             unclean = None
     return Truncation(
-        one.broker, one.offset, one.end, one.epoch, one.leader, one.time, one.source, one.text,
-        known, told, unclean,
+        truncation.broker, truncation.offset, truncation.end, truncation.epoch, truncation.leader, truncation.time, truncation.source, truncation.text,
+        known, text, unclean,
     )  # fmt: skip

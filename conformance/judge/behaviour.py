@@ -25,7 +25,7 @@ def behaviour_of(judgement: Judgement, spec: Spec) -> Behaviour | None:
     earlier = max(len(explanation.actions) - TOLD_STEPS, 0)
     states = (explanation.initial, *explanation.states)[earlier:]
     actions = (None, *explanation.actions[earlier:])
-    notes = ("", *(_UNSEEN if one is None else "" for one in explanation.events[earlier:]))
+    notes = ("", *(_UNSEEN if event is None else "" for event in explanation.events[earlier:]))
     steps = tuple(map(Step, actions, states, notes))
     ending = "\n".join(why_not(judgement))
     last = _last(judgement, spec.variables)
@@ -55,7 +55,9 @@ def _last(
 
 def _reasons(judgement: Judgement, states: Sequence[State], spec: Spec) -> tuple[Reason, ...]:
     """Why a violated formula is false at the end."""
-    violated = [one for one in judgement.formulas if one.violated_at == judgement.explained]
+    violated = [
+        formula for formula in judgement.formulas if formula.violated_at == judgement.explained
+    ]
     if judgement.failure is not None or not violated:
         return ()
     name = violated[0].name

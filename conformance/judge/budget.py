@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Budget", "Limits", "Spent"]
+__all__ = ["Budget", "JudgeLimits", "LimitReached"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class JudgeLimits:
     """How far a search goes. All but `silent` and `each` end it without a verdict."""
 
     silent: int = 0
@@ -33,11 +33,11 @@ class Limits:
     """By so many megabytes the process may grow while it judges one recording."""
 
 
-class Spent(Exception):
+class LimitReached(Exception):
     """A recording's search has reached a limit; the text says which."""
 
 
-class MemorySpent(Spent):
+class MemorySpent(LimitReached):
     """No other search of this recording may begin."""
 
 
@@ -45,7 +45,7 @@ class MemorySpent(Spent):
 class Budget:
     """What one search may still spend."""
 
-    limits: Limits
+    limits: JudgeLimits
     states: int
     """So many may be looked at."""
     most: int
@@ -68,7 +68,7 @@ class Budget:
         self._deadline = time.process_time() + (self.seconds or self.limits.seconds)
 
     @classmethod
-    def of(cls, limits: Limits) -> Budget:
+    def of(cls, limits: JudgeLimits) -> Budget:
         """All that the limits allow."""
         return cls(limits, limits.states, limits.candidates, base=resident())
 
@@ -80,7 +80,7 @@ class Budget:
     def in_time(self) -> None:
         """Raise Spent if the time is over, or the memory used up."""
         if time.process_time() > self._deadline:
-            raise Spent(f"{self.limits.seconds:g} seconds of the processor were not enough")
+            raise LimitReached(f"{self.limits.seconds:g} seconds of the processor were not enough")
         self._asked += 1
         if self._asked % _ASKED == 0 and resident() - self.base > self.limits.memory * 1_000_000:
             raise MemorySpent(f"{self.limits.memory:,} megabytes of memory were not enough")
@@ -89,12 +89,12 @@ class Budget:
         """Count states that were looked at; raise Spent if it is enough."""
         self.tried += states
         if self.tried > self.states:
-            raise Spent(f"more than {self.states:,} states were looked at")
+            raise LimitReached(f"more than {self.states:,} states were looked at")
 
     def holds(self, candidates: int, where: str) -> None:
         """Raise Spent if a strict search has more candidates at once than it may have."""
         if self.strict and candidates > self.most:
-            raise Spent(f"more than {self.most:,} candidates {where}")
+            raise LimitReached(f"more than {self.most:,} candidates {where}")
 
     def falls_short(self, reasons: Iterable[str]) -> None:
         """Note why something was left out."""

@@ -16,17 +16,25 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from conformance.errors import SpecError
-from conformance.judge.budget import Budget, Limits
+from conformance.judge.budget import Budget, JudgeLimits
 from conformance.judge.events import Event
 from conformance.judge.patience import Patience
 from conformance.judge.steps import Step, Steps
-from conformance.tla import Action, ActionPattern, Part, State, TooManyInstances, Value, equal
+from conformance.tla import (
+    Action,
+    ActionPattern,
+    ObservedPart,
+    State,
+    TooManyInstances,
+    Value,
+    equal,
+)
 
-__all__ = ["Arrival", "Candidate", "CandidateSet", "Candidates", "Closure", "Origin", "Sight"]
+__all__ = ["Arrival", "Candidate", "CandidateSet", "Candidates", "Origin", "Sight", "SilentClosure"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ways:
+class SuccessorSteps:
     """The steps that some actions allow in a state; `problem` says why some may be missing."""
 
     steps: tuple[tuple[Action, Candidate], ...]
@@ -40,7 +48,7 @@ class Candidate:
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.ways: dict[int, Ways] = {}
+        self.ways: dict[int, SuccessorSteps] = {}
         """By the number of the actions: see `Sight`."""
 
 
@@ -49,8 +57,8 @@ class Sight:
     """What an event shows, wherever and whenever it happened."""
 
     actions: tuple[ActionPattern, ...]
-    before: tuple[Part, ...]
-    after: tuple[Part, ...]
+    before: tuple[ObservedPart, ...]
+    after: tuple[ObservedPart, ...]
     number: int
     """Of the actions; events that name the same have the same."""
     shows_before: Callable[[State], bool]
@@ -83,7 +91,7 @@ NO_LOAD: Load = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Closure:
+class SilentClosure:
     """The states that at most `silent` unseen steps lead to, fewest steps first.
 
     Of each, one candidate that it was reached from, and the unseen steps on the way.
@@ -116,7 +124,7 @@ class CandidateSet:
     """Candidates in the order in which they were found, each once."""
 
     members: tuple[Candidate, ...]
-    closures: dict[str | None, Closure] = field(default_factory=dict)
+    closures: dict[str | None, SilentClosure] = field(default_factory=dict)
     """By the owner of the event that follows."""
     arrivals: dict[Sight, Arrival] = field(default_factory=dict)
 
@@ -135,7 +143,7 @@ class Candidates:
     def __init__(
         self,
         steps: Steps,
-        limits: Limits,
+        limits: JudgeLimits,
         *,
         remember: int = 200_000,
         patience: Patience | None = None,
@@ -159,14 +167,14 @@ class Candidates:
         self.crowded = False
         """Whether memory ran out: nothing of it is worth keeping."""
 
-    def apart(self, limits: Limits) -> Candidates:
+    def apart(self, limits: JudgeLimits) -> Candidates:
         """Others of the same specification, within other limits, that share nothing with these."""
         return Candidates(self._steps, limits, patience=self._patience)
 
     def tidy(self) -> bool:
         """Forget everything if it is much, and say so: to be called between recordings."""
-        held = len(self._known) + len(self._sets) + len(self._by_identity)
-        if held <= self._remember and not self.crowded:
+        content = len(self._known) + len(self._sets) + len(self._by_identity)
+        if content <= self._remember and not self.crowded:
             return False
         self.crowded = False
         self._known, self._sets = {}, {}
@@ -198,10 +206,10 @@ class Candidates:
 
     def _alike(self, event: Event, owner: str | None) -> Sight:
         alike = self._sights.setdefault((event.actions, event.before, event.after, owner), [])
-        for one in alike:  # Python holds TRUE for 1
-            if _same(one.before, event.before) and _same(one.after, event.after):
-                return one
-        found = Sight(
+        for sight in alike:  # Python holds TRUE for 1
+            if _same(sight.before, event.before) and _same(sight.after, event.after):
+                return sight
+        result = Sight(
             event.actions,
             event.before,
             event.after,
@@ -210,8 +218,8 @@ class Candidates:
             self._lens(event.after),
             owner,
         )
-        alike.append(found)
-        return found
+        alike.append(result)
+        return result
 
     def again(self, sight: Sight) -> Sight:
         """What others call a sight, as one of these."""
@@ -230,42 +238,44 @@ class Candidates:
     def among(self, candidates: Iterable[Candidate]) -> CandidateSet:
         """The set of these candidates, each given once."""
         members = tuple(candidates)
-        found = self._sets.get(members)
-        if found is None:
-            found = self._sets[members] = CandidateSet(members)
-        return found
+        candidate_set = self._sets.get(members)
+        if candidate_set is None:
+            candidate_set = self._sets[members] = CandidateSet(members)
+        return candidate_set
 
     def _candidate(self, state: State) -> Candidate:
-        found = self._known.get(state)
-        if found is None:
-            found = self._known[state] = Candidate(tuple(map(_the_one, self._values, state)))
-        return found
+        candidate = self._known.get(state)
+        if candidate is None:
+            candidate = self._known[state] = Candidate(tuple(map(_the_one, self._values, state)))
+        return candidate
 
     # --- steps ------------------------------------------------------------------------------------
 
     def closure(
         self, candidates: CandidateSet, budget: Budget, owner: str | None = None
-    ) -> Closure:
+    ) -> SilentClosure:
         """What unseen steps lead to, before an event of this owner. Spent as of `Budget`."""
-        found = candidates.closures.get(owner)
-        if found is None:
-            found = candidates.closures[owner] = self._closure(candidates, budget, owner)
-        budget.holds(len(found.reached), "after unseen steps")
-        return found
+        closure = candidates.closures.get(owner)
+        if closure is None:
+            closure = candidates.closures[owner] = self._closure(candidates, budget, owner)
+        budget.holds(len(closure.reached), "after unseen steps")
+        return closure
 
     def arrival(self, candidates: CandidateSet, sight: Sight, budget: Budget) -> Arrival:
         """Where an event leads, after what may have happened unseen. Spent as of `Budget`."""
-        found = candidates.arrivals.get(sight)
-        if found is None:
-            found = candidates.arrivals[sight] = self._arrival(candidates, sight, budget)
-        budget.holds(found.tried, "after unseen steps")
-        return found
+        arrival = candidates.arrivals.get(sight)
+        if arrival is None:
+            arrival = candidates.arrivals[sight] = self._arrival(candidates, sight, budget)
+        budget.holds(arrival.tried, "after unseen steps")
+        return arrival
 
-    def _closure(self, candidates: CandidateSet, budget: Budget, owner: str | None) -> Closure:
-        reached: dict[Candidate, Path] = {one: (one, ()) for one in candidates.members}
+    def _closure(
+        self, candidates: CandidateSet, budget: Budget, owner: str | None
+    ) -> SilentClosure:
+        reached: dict[Candidate, Path] = {member: (member, ()) for member in candidates.members}
         problems: dict[str, None] = {}
         ahead: dict[tuple[Candidate, Load], Path] = {
-            (one, NO_LOAD): path for one, path in reached.items()
+            (candidate, NO_LOAD): path for candidate, path in reached.items()
         }
         known = set(ahead)
         for _ in range(self.limits.silent):
@@ -289,7 +299,7 @@ class Candidates:
                     f"unseen steps lead to more than {self.limits.candidates:,} states at once"
                 ] = None
                 break
-        return Closure(reached, tuple(problems))
+        return SilentClosure(reached, tuple(problems))
 
     def heavier(self, load: Load, action: Action) -> Load | None:
         """What each process has done unseen, with one step more; None if that is too much.
@@ -338,27 +348,29 @@ class Candidates:
                 problems[ways.problem] = None
         return [step for step in steps if sight.shows_after(step[1].state)]
 
-    def unseen(self, candidate: Candidate, owner: str | None) -> Ways:
+    def unseen(self, candidate: Candidate, owner: str | None) -> SuccessorSteps:
         """The steps that may happen unseen in a state, before an event of this owner."""
         number = self._unseen.get(owner)
         if number is None:
             number = self._unseen[owner] = _UNSEEN - len(self._unseen)
-        found = candidate.ways.get(number)
-        if found is None:
-            found = candidate.ways[number] = self._evaluated(
+        steps = candidate.ways.get(number)
+        if steps is None:
+            steps = candidate.ways[number] = self._evaluated(
                 lambda: self._steps.silent(candidate.state, owner)
             )
-        return found
+        return steps
 
-    def _ways(self, candidate: Candidate, number: int, actions: tuple[ActionPattern, ...]) -> Ways:
-        found = candidate.ways.get(number)
-        if found is None:
-            found = candidate.ways[number] = self._evaluated(
+    def _ways(
+        self, candidate: Candidate, number: int, actions: tuple[ActionPattern, ...]
+    ) -> SuccessorSteps:
+        steps = candidate.ways.get(number)
+        if steps is None:
+            steps = candidate.ways[number] = self._evaluated(
                 lambda: self._steps.taken(candidate.state, actions)
             )
-        return found
+        return steps
 
-    def _evaluated(self, evaluate: Callable[[], Sequence[Step]]) -> Ways:
+    def _evaluated(self, evaluate: Callable[[], Sequence[Step]]) -> SuccessorSteps:
         steps: Sequence[Step] = ()
         problem = ""
         try:
@@ -368,9 +380,11 @@ class Candidates:
             problem = f"{many}: its arguments were not seen"
         except SpecError as error:
             problem = str(error)
-        return Ways(tuple((action, self._candidate(after)) for action, after in steps), problem)
+        return SuccessorSteps(
+            tuple((action, self._candidate(after)) for action, after in steps), problem
+        )
 
-    def _lens(self, parts: Sequence[Part]) -> Callable[[State], bool]:
+    def _lens(self, parts: Sequence[ObservedPart]) -> Callable[[State], bool]:
         """Whether a candidate's state shows the parts.
 
         Candidates share their values, so a part is compared once with each value.
@@ -378,7 +392,7 @@ class Candidates:
         if not parts:
             return _shows_anything
         # Which variables the spec lacks is said elsewhere, before anything is asked.
-        placed: list[tuple[int, Part, dict[int, bool]]] = [
+        placed: list[tuple[int, ObservedPart, dict[int, bool]]] = [
             (self._positions.get(part.place.variable, 0), part, {}) for part in parts
         ]
 
@@ -397,13 +411,13 @@ class Candidates:
 
 def _the_one(known: dict[Value, Value], value: Value) -> Value:
     """The object that stands for this value; TRUE and 1 stay apart."""
-    found = known.setdefault(value, value)
-    return found if equal(found, value) else value
+    result = known.setdefault(value, value)
+    return result if equal(result, value) else value
 
 
 def _shows_anything(_state: State) -> bool:
     return True
 
 
-def _same(one: Sequence[Part], other: Sequence[Part]) -> bool:
-    return all(equal(a.value, b.value) for a, b in zip(one, other, strict=True))
+def _same(observed_parts: Sequence[ObservedPart], other: Sequence[ObservedPart]) -> bool:
+    return all(equal(a.value, b.value) for a, b in zip(observed_parts, other, strict=True))

@@ -24,12 +24,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from conformance.judge.budget import Budget, Limits, MemorySpent, Spent
+from conformance.judge.budget import Budget, JudgeLimits, LimitReached, MemorySpent
 from conformance.judge.candidates import NO_LOAD, Candidate, Candidates, Load, Origin, Sight
 from conformance.judge.order import Cut, Order
 from conformance.tla import Action, PartialRecord, State, Value
 
-__all__ = ["Chosen", "Move", "explanation"]
+__all__ = ["DepthFirstResult", "Move", "explanation"]
 
 
 class Move(NamedTuple):
@@ -42,7 +42,7 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class DepthFirstResult:
     """What the search came to."""
 
     start: tuple[Cut, Candidate]
@@ -67,7 +67,7 @@ def explanation(
     initial: Sequence[State],
     base: int,
     tell: Callable[[int], None],
-) -> Chosen:
+) -> DepthFirstResult:
     """Look for one explanation; `base` are the bytes that the process held before."""
     limits, start = candidates.limits, candidates.start(initial)
     left = dict.fromkeys(range(limits.silent + 1), limits.seconds)
@@ -80,24 +80,24 @@ def explanation(
                 path = attempt.path(start.members)
             except MemorySpent:
                 candidates.crowded = True
-                return Chosen((order.start, start.members[0]), None, False, tried)
-            except Spent:
+                return DepthFirstResult((order.start, start.members[0]), None, False, tried)
+            except LimitReached:
                 path = None
             tried += budget.tried
             left[bound] = budget.left
             if path is not None:
                 first = path[0].origin.candidate if path else start.members[0]
-                return Chosen((order.start, first), tuple(path), False, tried)
+                return DepthFirstResult((order.start, first), tuple(path), False, tried)
             if attempt.exhausted:
                 if not attempt.problems and (bound == limits.silent or not attempt.bounded):
-                    return Chosen((order.start, start.members[0]), None, True, tried)
+                    return DepthFirstResult((order.start, start.members[0]), None, True, tried)
                 del left[bound]
             elif left[bound] <= 0:
                 del left[bound]
-    return Chosen((order.start, start.members[0]), None, False, tried)
+    return DepthFirstResult((order.start, start.members[0]), None, False, tried)
 
 
-def _purses(limits: Limits, events: int) -> Iterator[int]:
+def _purses(limits: JudgeLimits, events: int) -> Iterator[int]:
     states = _FIRST_PURSE + _PER_EVENT * events
     while states < limits.states:
         yield states
@@ -177,8 +177,8 @@ class _DepthFirst:
         steps = (
             step for owner in owners for step in self.candidates.unseen(candidate, owner).steps
         )
-        found = dict.fromkeys(action.args[0] for action, _ in steps if action.args)
-        return [value for value in found if value not in near]
+        fromkeys = dict.fromkeys(action.args[0] for action, _ in steps if action.args)
+        return [value for value in fromkeys if value not in near]
 
     def _ways(
         self,
@@ -194,11 +194,11 @@ class _DepthFirst:
         """
         layers = self._layers(candidate, ready)
         for depth in range(self.bound + 1):
-            found: dict[int, list[Move]] = {}
+            ways: dict[int, list[Move]] = {}
             for layer in layers:
-                self._arrive(cut, candidate, layer, known, found)
-            for event in sorted(found, key=lambda event: len(found[event])):
-                yield from found[event]
+                self._arrive(cut, candidate, layer, known, ways)
+            for event in sorted(ways, key=lambda event: len(ways[event])):
+                yield from ways[event]
             if depth < self.bound:
                 for layer in layers:
                     self._advance(layer, near)
@@ -220,7 +220,7 @@ class _DepthFirst:
         candidate: Candidate,
         layer: _Layer,
         known: set[tuple[int, Candidate]],
-        found: dict[int, list[Move]],
+        result: dict[int, list[Move]],
     ) -> None:
         """Add the moves from the layer's states."""
         self.budget.tries(len(layer.ahead))
@@ -238,7 +238,7 @@ class _DepthFirst:
                             after,
                             Origin(candidate, unseen, action),
                         )
-                        found.setdefault(event, []).append(move)
+                        result.setdefault(event, []).append(move)
 
     def _advance(self, layer: _Layer, near: frozenset[Value] | None) -> None:
         """Take one unseen step more."""
@@ -264,9 +264,9 @@ class _DepthFirst:
         return frozenset[Value]().union(*each) if all(each) else frozenset()
 
     def _named_by(self, event: int) -> frozenset[Value]:
-        found = self._names.get(event)
-        if found is None:
-            args = [arg for one in self.sights[event].actions for arg in one.args or ()]
+        entry = self._names.get(event)
+        if entry is None:
+            args = [arg for action in self.sights[event].actions for arg in action.args or ()]
             seen = [arg for arg in args if arg is not None and not isinstance(arg, PartialRecord)]
-            found = self._names[event] = frozenset(seen)
-        return found
+            entry = self._names[event] = frozenset(seen)
+        return entry

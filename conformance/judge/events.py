@@ -22,7 +22,7 @@ from conformance.errors import DataError
 from conformance.tla import (
     ActionPattern,
     Json,
-    Part,
+    ObservedPart,
     PartialRecord,
     Place,
     SeenArgument,
@@ -48,8 +48,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     actions: tuple[ActionPattern, ...] = ()
     """One of these was taken."""
-    before: tuple[Part, ...] = ()
-    after: tuple[Part, ...] = ()
+    before: tuple[ObservedPart, ...] = ()
+    after: tuple[ObservedPart, ...] = ()
     step: int | None = None
     process: str = ""
     sequence: int | None = None
@@ -134,7 +134,7 @@ class EventReader:
     remember: int = 32_000_000
     _kept: int = 0
     _known_lines: dict[bytes, Event] = field(default_factory=dict)
-    _known_parts: dict[bytes, tuple[Part, ...]] = field(default_factory=dict)
+    _known_parts: dict[bytes, tuple[ObservedPart, ...]] = field(default_factory=dict)
     _known_actions: dict[bytes, tuple[ActionPattern, ...]] = field(default_factory=dict)
 
     def known(self, rests: Sequence[bytes]) -> list[Event | None]:
@@ -143,8 +143,8 @@ class EventReader:
 
     def read(self, prefix: bytes, rest: bytes) -> Event:
         """The event of a line that is these two together. DataError says what is wrong with it."""
-        found = self._known_lines.get(rest) if prefix else None
-        return self._read(prefix, rest) if found is None else found
+        event = self._known_lines.get(rest) if prefix else None
+        return self._read(prefix, rest) if event is None else event
 
     def _read(self, prefix: bytes, rest: bytes) -> Event:
         line = prefix + rest
@@ -177,11 +177,11 @@ class EventReader:
         text: bytes,
         read: Callable[[Json], tuple[_T, ...]],
     ) -> tuple[_T, ...]:
-        found = known.get(text)
-        if found is None:
+        entry = known.get(text)
+        if entry is None:
             self._count(text)
-            found = known[text] = read(load_json(text))
-        return found
+            entry = known[text] = read(load_json(text))
+        return entry
 
     def _count(self, text: bytes) -> None:
         """Forget everything once it is much."""
@@ -202,7 +202,7 @@ def _loaded(line: bytes) -> Mapping[str, Json]:
 _NOTHING = msgspec.Raw(b"null")
 
 
-class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class _EventLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A line as nearly all are; `read_event` reads the others."""
 
     trace: msgspec.Raw = _NOTHING
@@ -225,7 +225,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
         return named or bool(self.sent or self.received)
 
 
-_LINE = msgspec.json.Decoder(_Line)
+_LINE = msgspec.json.Decoder(_EventLine)
 
 
 _KEY = re.compile(rb'"(\w+)"[ \t\r]*:')
@@ -281,12 +281,12 @@ def _argument(data: Json) -> SeenArgument | None:
     return from_itf(data)
 
 
-def _parts(data: Json) -> tuple[Part, ...]:
+def _parts(data: Json) -> tuple[ObservedPart, ...]:
     if data is None:
         return ()
     if not isinstance(data, Mapping):
         raise DataError("the state is no object of variables and their values")
-    return tuple([Part(_place(name), from_itf(value)) for name, value in data.items()])
+    return tuple([ObservedPart(_place(name), from_itf(value)) for name, value in data.items()])
 
 
 @lru_cache(maxsize=100_000)

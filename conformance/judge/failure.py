@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from conformance.errors import SpecError
 from conformance.events import Difference
 from conformance.judge.events import Event
-from conformance.judge.search import Blocked, Found
-from conformance.judge.steps import SpecSteps
+from conformance.judge.search import BlockedEvent, EventSearchResult
+from conformance.judge.steps import BoundSpecSteps
 from conformance.judge.verdict import Blocker, Failure
 from conformance.story.comparison import model_values_as_strings
 from conformance.story.why import obstacles, reason_lines
 from conformance.tla import (
     Fn,
-    Part,
+    ObservedPart,
     Spec,
     State,
     TooManyInstances,
@@ -32,9 +32,11 @@ _ACTIONS = 12
 _SHOWN = 3
 
 
-def failure_of(spec: Spec, steps: SpecSteps, events: Sequence[Event], found: Found) -> Failure:
+def failure_of(
+    spec: Spec, steps: BoundSpecSteps, events: Sequence[Event], result: EventSearchResult
+) -> Failure:
     """The event that comes first in the recording among those that nothing explains."""
-    first, *rest = sorted(found.blocked, key=lambda blocked: blocked.event)
+    first, *rest = sorted(result.blocked, key=lambda blocked: blocked.event)
     event = events[first.event]
     blockers = sorted(_blockers(spec, steps, event, first), key=_severity)
     return Failure(
@@ -45,7 +47,9 @@ def failure_of(spec: Spec, steps: SpecSteps, events: Sequence[Event], found: Fou
         candidates=first.tried,
         seen=event.after,
         blockers=tuple(_distinct(blockers)[:_SHOWN]),
-        others=tuple(f"{events[one.event]} ({events[one.event].source})" for one in rest[:_SHOWN]),
+        others=tuple(
+            f"{events[event.event]} ({events[event.event].source})" for event in rest[:_SHOWN]
+        ),
     )
 
 
@@ -57,47 +61,52 @@ def _severity(blocker: Blocker) -> tuple[int, int]:
 
 
 def _distinct(blockers: Sequence[Blocker]) -> list[Blocker]:
-    kept = {(one.action, one.lines, one.differences): one for one in reversed(blockers)}
+    kept = {
+        (blocker.action, blocker.lines, blocker.differences): blocker
+        for blocker in reversed(blockers)
+    }
     return list(reversed(kept.values()))
 
 
-def _blockers(spec: Spec, steps: SpecSteps, event: Event, blocked: Blocked) -> Iterator[Blocker]:
+def _blockers(
+    spec: Spec, steps: BoundSpecSteps, event: Event, blocked: BlockedEvent
+) -> Iterator[Blocker]:
     for state in blocked.states[:_STATES]:
         before = _differing(spec, state, event.before)
         if before:
-            told = ("the state before it differs", *_entries_hints(spec, state, event.before))
-            yield _unlike(state, told, before)
+            lines = ("the state before it differs", *_entries_hints(spec, state, event.before))
+            yield _unlike(state, lines, before)
         elif event.is_snapshot:
-            told = ("the state differs", *_entries_hints(spec, state, event.after))
-            yield _unlike(state, told, _differing(spec, state, event.after))
+            lines = ("the state differs", *_entries_hints(spec, state, event.after))
+            yield _unlike(state, lines, _differing(spec, state, event.after))
         else:
             yield from _of_actions(spec, steps, event, state)
 
 
-def _unlike(state: State, told: tuple[str, ...], differences: tuple[Difference, ...]) -> Blocker:
+def _unlike(state: State, lines: tuple[str, ...], differences: tuple[Difference, ...]) -> Blocker:
     """A state that is none in which the event was seen, whatever step follows."""
-    return Blocker(state, "", (*told, *_hints(differences)), differences)
+    return Blocker(state, "", (*lines, *_hints(differences)), differences)
 
 
-def _of_actions(spec: Spec, steps: SpecSteps, event: Event, state: State) -> Iterator[Blocker]:
+def _of_actions(spec: Spec, steps: BoundSpecSteps, event: Event, state: State) -> Iterator[Blocker]:
     try:
         actions = steps.selection(event.actions).actions
-        taken = steps.taken(state, event.actions)
+        selection = steps.taken(state, event.actions)
     except (SpecError, TooManyInstances) as error:
         yield Blocker(state, str(event.actions[0]), (str(error),))
         return
     if not actions:
         text = f"the spec has no instance {event}: its constants do not have such arguments"
         yield Blocker(state, str(event.actions[0]), (text,))
-    for action, after in taken:
+    for action, after in selection:
         differences = _differing(spec, after, event.after)
         if differences:
             hints = (*_entries_hints(spec, after, event.after), *_hints(differences))
             yield Blocker(state, str(action), hints, differences, after)
-    enabled = {action for action, _ in taken}
-    for action in [one for one in actions if one not in enabled][:_ACTIONS]:
-        told = reason_lines(obstacles(spec, action, state))
-        yield Blocker(state, str(action), told or (f"the spec does not enable {action}",))
+    enabled = {action for action, _ in selection}
+    for action in [action for action in actions if action not in enabled][:_ACTIONS]:
+        lines = reason_lines(obstacles(spec, action, state))
+        yield Blocker(state, str(action), lines or (f"the spec does not enable {action}",))
 
 
 def _hints(differences: Sequence[Difference]) -> tuple[str, ...]:
@@ -107,12 +116,12 @@ def _hints(differences: Sequence[Difference]) -> tuple[str, ...]:
     )
 
 
-def _entries_hints(spec: Spec, state: State, parts: Sequence[Part]) -> tuple[str, ...]:
+def _entries_hints(spec: Spec, state: State, parts: Sequence[ObservedPart]) -> tuple[str, ...]:
     """For whoever wrote the entries that were seen as if they were the whole function."""
     return tuple(filter(None, (_entries_hint(spec, state, part) for part in parts)))
 
 
-def _entries_hint(spec: Spec, state: State, part: Part) -> str:
+def _entries_hint(spec: Spec, state: State, part: ObservedPart) -> str:
     whole = value_at(state[spec.variables.index(part.place.variable)], part.place.path)
     seen, expected = _domain(part.value), _domain(whole)
     if not (isinstance(part.value, Fn) or part.value == ()) or not seen < expected:
@@ -132,14 +141,14 @@ def _domain(value: Value | None) -> frozenset[Value]:
     return frozenset(value) if isinstance(value, Fn) else frozenset()
 
 
-def _differing(spec: Spec, state: State, parts: Sequence[Part]) -> tuple[Difference, ...]:
+def _differing(spec: Spec, state: State, parts: Sequence[ObservedPart]) -> tuple[Difference, ...]:
     """The parts that were seen and that the state does not show."""
     positions = {name: n for n, name in enumerate(spec.variables)}
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for part in parts:
         position = positions[part.place.variable]
         if not part.shown_by(state, position):
             expected = part.place.within(state[position])
             text = "(no such entry)" if expected is None else format_value(expected)
-            found.append(Difference(str(part.place), text, format_value(part.value)))
-    return tuple(found)
+            differences.append(Difference(str(part.place), text, format_value(part.value)))
+    return tuple(differences)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from conformance.judge.budget import Budget, Limits
+from conformance.judge.budget import Budget, JudgeLimits
 from conformance.judge.candidates import Candidates
 from conformance.judge.events import Event
-from conformance.judge.steps import SpecSteps, Step
+from conformance.judge.steps import BoundSpecSteps, Step
 from conformance.tla import ActionPattern, Spec, State
 
-__all__ = ["Following"]
+__all__ = ["FollowedRecording"]
 
 
-class Following:
+class FollowedRecording:
     """One recording that goes on: what explains its events so far, in their order.
 
     It finds what `search` finds of the same events; a `Judge` may go through them again, with the
@@ -24,10 +24,10 @@ class Following:
         self,
         spec: Spec,
         silent: Sequence[ActionPattern],
-        limits: Limits,
+        limits: JudgeLimits,
         initial: Iterable[State] | None = None,
     ) -> None:
-        self._steps = SpecSteps(spec, silent)
+        self._steps = BoundSpecSteps(spec, silent)
         self._candidates = Candidates(self._steps, limits)
         self._budget = Budget.of(limits)
         begin = spec.initial_states() if initial is None else initial
@@ -63,9 +63,9 @@ class Following:
     def instead(self, patterns: Sequence[ActionPattern]) -> tuple[Step, ...]:
         """What such actions might have come to in place of the last event, unseen steps before."""
         closure = self._candidates.closure(self._before, self._budget)
-        found = {
+        result = {
             step: None
             for candidate in closure.reached
             for step in self._steps.taken(candidate.state, patterns)
         }
-        return tuple(found)
+        return tuple(result)

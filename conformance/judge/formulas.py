@@ -10,7 +10,7 @@ from conformance.errors import SpecError
 from conformance.judge.candidates import Arrival, CandidateSet
 from conformance.judge.events import Event
 from conformance.judge.patience import Patience
-from conformance.judge.search import Level, Reached, Trail
+from conformance.judge.search import CutCandidates, Level, Trail
 from conformance.judge.verdict import FormulaVerdict
 from conformance.tla import ModelValue, Spec, State
 
@@ -117,7 +117,7 @@ class Formulas:
                     return known
         return ""
 
-    def _asked(self, name: str, reached: Reached) -> Iterator[tuple[State, ...]]:
+    def _asked(self, name: str, reached: CutCandidates) -> Iterator[tuple[State, ...]]:
         if name in self.invariants:
             yield from ((state,) for state in reached.candidates.states)
             return
@@ -151,22 +151,22 @@ class Formulas:
     # --- what is asked once -----------------------------------------------------------------------
 
     def _of_level(self, level: Level) -> Truths:
-        found: list[Truths] = []
+        result: list[Truths] = []
         for reached in level.values():
             truths = self._of_set(reached.candidates)
             for way in reached.ways:
-                found.append(truths + self._of_arrival(way.arrival, reached.candidates))
+                result.append(truths + self._of_arrival(way.arrival, reached.candidates))
             if not reached.ways:
-                found.append(truths + (0,) * len(self.properties))
-        return found[0] if len(found) == 1 else tuple(map(_merged, zip(*found, strict=True)))
+                result.append(truths + (0,) * len(self.properties))
+        return result[0] if len(result) == 1 else tuple(map(_merged, zip(*result, strict=True)))
 
     def _of_set(self, candidates: CandidateSet) -> Truths:
-        found = self._of_sets.get(candidates)
-        if found is None:
+        entry = self._of_sets.get(candidates)
+        if entry is None:
             _bound(self._of_sets)
-            found = tuple(self._of_states(name, candidates.states) for name in self.invariants)
-            self._of_sets[candidates] = found
-        return found
+            entry = tuple(self._of_states(name, candidates.states) for name in self.invariants)
+            self._of_sets[candidates] = entry
+        return entry
 
     def _of_states(self, name: str, states: Iterable[State]) -> int:
         formula = self.spec.state_formula(name)
@@ -178,12 +178,12 @@ class Formulas:
             return ()
         if kept is not arrival.candidates:
             return tuple(self._of_steps(name, arrival, kept) for name in self.properties)
-        found = self._of_arrivals.get(arrival)
-        if found is None:
+        entry = self._of_arrivals.get(arrival)
+        if entry is None:
             _bound(self._of_arrivals)
-            found = tuple(self._of_steps(name, arrival, kept) for name in self.properties)
-            self._of_arrivals[arrival] = found
-        return found
+            entry = tuple(self._of_steps(name, arrival, kept) for name in self.properties)
+            self._of_arrivals[arrival] = entry
+        return entry
 
     def _of_steps(self, name: str, arrival: Arrival, kept: CandidateSet) -> int:
         formula = self.spec.action_formula(name)
@@ -223,10 +223,10 @@ def _bits(truth: bool | str) -> int:
 
 
 def _merged(truths: Iterable[int]) -> int:
-    found = 0
+    result = 0
     for bits in truths:
-        found |= bits
-    return found
+        result |= bits
+    return result
 
 
 def _bound(table: dict[Any, Any] | set[Any]) -> None:
@@ -236,4 +236,6 @@ def _bound(table: dict[Any, Any] | set[Any]) -> None:
 
 def violated(formulas: Sequence[FormulaVerdict]) -> Mapping[str, int]:
     """The formulas that are false in all candidates, with the first event after which they are."""
-    return {one.name: one.violated_at for one in formulas if one.violated_at is not None}
+    return {
+        formula.name: formula.violated_at for formula in formulas if formula.violated_at is not None
+    }

@@ -18,20 +18,20 @@ from conformance.judge.formulas import Formulas, violated
 from conformance.judge.mapping import Mapping
 from conformance.judge.order import Guarantee, Order, order_of, total
 from conformance.judge.patience import Patience
-from conformance.judge.search import Found, Trail, search, survivors
-from conformance.judge.start import Start, any_state, initial_states
-from conformance.judge.steps import SpecSteps
+from conformance.judge.search import EventSearchResult, Trail, search, survivors
+from conformance.judge.start import StartStates, any_state, initial_states
+from conformance.judge.steps import BoundSpecSteps
 from conformance.judge.translate import translated
 from conformance.judge.verdict import FormulaVerdict, Judgement
 from conformance.printable import counted
-from conformance.tla import Part, Spec, TooManyInstances, parse_value
+from conformance.tla import ObservedPart, Spec, TooManyInstances, parse_value
 from conformance.verdict import Verdict
 
 __all__ = ["Judge"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _RecordingCase:
     """A recording made ready for the search."""
 
     recording: Recording
@@ -59,11 +59,11 @@ class Judge:
         self._spec = spec
         self._mapping = mapping
         self._invariants_only = invariants_only
-        self._steps = SpecSteps(spec, mapping.silent, mapping.directly)
+        self._steps = BoundSpecSteps(spec, mapping.silent, mapping.directly)
         self._patience = Patience(mapping.limits.evaluation)
         self._candidates = Candidates(self._steps, mapping.limits, patience=self._patience)
         self._formulas = Formulas(spec, invariants, properties, self._patience)
-        self._initial: Start | None = None
+        self._initial: StartStates | None = None
         self.tell: Callable[[int], None] = lambda _events: None
         """Told how many events of a recording are explained."""
         self._checked: set[Sight] = set()
@@ -97,27 +97,29 @@ class Judge:
             return self._nowhere(case, start)
         if not compared and not any(sight.actions for sight in case.sights):
             return _unjudged(recording, _NOTHING_SEEN)
-        found = search(self._candidates, case.sights, order, start.states, self._accepts, self.tell)
-        return replace(self._told(case, start, found, brief=brief), compared=compared)
+        result = search(
+            self._candidates, case.sights, order, start.states, self._accepts, self.tell
+        )
+        return replace(self._told(case, start, result, brief=brief), compared=compared)
 
     def _accepts(self, trail: Trail) -> bool:
         """Whether one explanation is enough: all formulas have a value on it and are true."""
-        return all(one.verdict is Verdict.PASS for one in self._formulas.judge(trail))
+        return all(verdict.verdict is Verdict.PASS for verdict in self._formulas.judge(trail))
 
-    def _states_alone(self, case: _Case) -> Judgement:
+    def _states_alone(self, case: _RecordingCase) -> Judgement:
         """The invariants on what each event shows, without any step between."""
         events = case.recording.placed()
         formulas = self._formulas.judge_seen(events)
         false = violated(formulas)
-        judged = sum(one.judged for one in formulas)
+        judged = sum(formula.judged for formula in formulas)
         reason = f"{judged} values of invariants on {counted(len(events), 'event')}, no step judged"
         verdict = Verdict.PASS if judged else Verdict.INCONCLUSIVE
         if false:
             name, done = min(false.items(), key=lambda pair: pair[1])
             reason = f"{name} is false in what event {done} shows ({events[done].source})"
             verdict = Verdict.FAIL
-        elif any(one.undefined for one in formulas):
-            reason = _unclear(next(one for one in formulas if one.undefined))
+        elif any(formula.undefined for formula in formulas):
+            reason = _unclear(next(formula for formula in formulas if formula.undefined))
             verdict = Verdict.INCONCLUSIVE
         return Judgement(
             case.recording.name,
@@ -132,7 +134,7 @@ class Judge:
 
     # --- before the search ----------------------------------------------------------------------
 
-    def _case(self, recording: Recording) -> _Case:
+    def _case(self, recording: Recording) -> _RecordingCase:
         """The events in the specification's names; DataError for one that cannot be used."""
         # An expression among the `names` of a mapping may take for ever on a text.
         with self._patience if self._mapping.names else nullcontext():
@@ -147,7 +149,7 @@ class Judge:
             for event, sight in zip(read.placed(), sights, strict=True):
                 if sight not in self._checked:
                     self._check(event, sight)
-        return _Case(read, sights, self._mapping.declared or None not in numbers)
+        return _RecordingCase(read, sights, self._mapping.declared or None not in numbers)
 
     def _check(self, event: Event, sight: Sight) -> None:
         try:
@@ -169,7 +171,7 @@ class Judge:
             return total(len(recording.events))
         return order_of(recording.placed(), guarantee, self._mapping.skew)
 
-    def _start(self, events: Sequence[Event], order: Order) -> Start:
+    def _start(self, events: Sequence[Event], order: Order) -> StartStates:
         if self._mapping.start.at == "Init":
             self._initial = self._initial or initial_states(self._spec)
             return self._initial
@@ -184,7 +186,7 @@ class Judge:
 
     # --- after the search -----------------------------------------------------------------------
 
-    def _nowhere(self, case: _Case, start: Start) -> Judgement:
+    def _nowhere(self, case: _RecordingCase, start: StartStates) -> Judgement:
         """No state of the spec agrees with what was seen first."""
         verdict = Verdict.FAIL if start.exhaustive and case.declared else Verdict.INCONCLUSIVE
         return Judgement(
@@ -199,48 +201,56 @@ class Judge:
             start=start.note,
         )
 
-    def _told(self, case: _Case, start: Start, found: Found, *, brief: bool) -> Judgement:
-        formulas = self._formulas.judge(found.trail)
-        if any(one.undefined or one.undecided_at is not None for one in formulas):
-            formulas = self._formulas.judge(survivors(found, self._candidates))
-        unclear = [one for one in formulas if one.verdict is Verdict.INCONCLUSIVE]
+    def _told(
+        self, case: _RecordingCase, start: StartStates, result: EventSearchResult, *, brief: bool
+    ) -> Judgement:
+        formulas = self._formulas.judge(result.trail)
+        if any(formula.undefined or formula.undecided_at is not None for formula in formulas):
+            formulas = self._formulas.judge(survivors(result, self._candidates))
+        unclear = [formula for formula in formulas if formula.verdict is Verdict.INCONCLUSIVE]
         violations = violated(formulas)
-        passes = found.explained and not unclear and not violations
-        actions, silent = found.taken(found.done)
+        passes = result.explained and not unclear and not violations
+        actions, silent = result.taken(result.done)
         judgement = Judgement(
             name=case.recording.name,
             source=case.recording.source,
             verdict=Verdict.INCONCLUSIVE if unclear else Verdict.PASS,
-            reason=self._explained(found, silent, unclear),
+            reason=self._explained(result, silent, unclear),
             events=len(case.sights),
-            explained=found.done,
-            explanation=None if brief and passes else found.explanation(found.done),
+            explained=result.done,
+            explanation=None if brief and passes else result.explanation(result.done),
             formulas=formulas,
-            decide=tuple([_SEE_MORE.format(one.name) for one in unclear[:1]]),
+            decide=tuple([_SEE_MORE.format(verdict.name) for verdict in unclear[:1]]),
             actions=actions,
             silent=silent,
-            most_candidates=found.most_candidates,
-            tried=found.tried,
+            most_candidates=result.most_candidates,
+            tried=result.tried,
             start=start.note,
         )
         if violations:
-            return self._violating(case, judgement, found, violations)
-        return judgement if found.explained else self._failed(case, start, judgement, found)
+            return self._violating(case, judgement, result, violations)
+        return judgement if result.explained else self._failed(case, start, judgement, result)
 
-    def _explained(self, found: Found, silent: int, unclear: Sequence[FormulaVerdict]) -> str:
-        reason = f"a behaviour {self._bounds} explains all {counted(found.done, 'event')}"
+    def _explained(
+        self, result: EventSearchResult, silent: int, unclear: Sequence[FormulaVerdict]
+    ) -> str:
+        reason = f"a behaviour {self._bounds} explains all {counted(result.done, 'event')}"
         if silent:
             reason += f", with {counted(silent, 'step')} that nobody saw"
-        if not found.exhaustive:
-            reason += f"; not every other one was looked at: {found.limits[0]}"
+        if not result.exhaustive:
+            reason += f"; not every other one was looked at: {result.limits[0]}"
         return f"{reason}; but {_unclear(unclear[0])}" if unclear else reason
 
     def _violating(
-        self, case: _Case, judgement: Judgement, found: Found, violations: MappingOf[str, int]
+        self,
+        case: _RecordingCase,
+        judgement: Judgement,
+        result: EventSearchResult,
+        violations: MappingOf[str, int],
     ) -> Judgement:
         name, done = min(violations.items(), key=lambda pair: pair[1])
-        exhaustive = found.exhaustive and case.declared
-        actions, silent = found.taken(done)
+        exhaustive = result.exhaustive and case.declared
+        actions, silent = result.taken(done)
         where = f" {case.recording.placed()[done - 1].source}" if done else ""
         return replace(
             judgement,
@@ -249,17 +259,23 @@ class Judge:
                 f"{name} is false in every state that explains the first "
                 f"{counted(done, 'event')}{where}"
             ),
-            explanation=found.explanation(done),
+            explanation=result.explanation(done),
             actions=actions,
             silent=silent,
             explained=done,
-            decide=() if exhaustive else (*found.limits, _NOTHING_DECLARED),
+            decide=() if exhaustive else (*result.limits, _NOTHING_DECLARED),
         )
 
-    def _failed(self, case: _Case, start: Start, judgement: Judgement, found: Found) -> Judgement:
-        failure = failure_of(self._spec, self._steps, case.recording.placed(), found)
+    def _failed(
+        self,
+        case: _RecordingCase,
+        start: StartStates,
+        judgement: Judgement,
+        result: EventSearchResult,
+    ) -> Judgement:
+        failure = failure_of(self._spec, self._steps, case.recording.placed(), result)
         event = f"event {failure.number} ({failure.source}): {failure.event}"
-        sure = found.exhaustive and start.exhaustive
+        sure = result.exhaustive and start.exhaustive
         if sure and case.declared:
             return replace(
                 judgement,
@@ -268,9 +284,9 @@ class Judge:
                 decide=(),
                 failure=failure,
             )
-        decide = [*found.limits]
+        decide = [*result.limits]
         decide += [_SEE_MORE_AT_START] if not start.exhaustive else []
-        decide += _most_open(self._spec, found) if found.limits else []
+        decide += _most_open(self._spec, result) if result.limits else []
         decide += [_NOTHING_DECLARED] if not case.declared else []
         return replace(
             judgement,
@@ -302,7 +318,7 @@ def _compared(sights: Sequence[Sight]) -> Counter[str]:
     """In how many events each variable is seen."""
     counts: Counter[str] = Counter()
     alike = Counter(map(id, sights))  # events share what they show
-    for sight in {id(one): one for one in sights}.values():
+    for sight in {id(sight): sight for sight in sights}.values():
         for name in {part.place.variable for part in (*sight.before, *sight.after)}:
             counts[name] += alike[id(sight)]
     return counts
@@ -356,21 +372,21 @@ def _numbered(recording: Recording) -> Recording:
 
 def _joined(events: Sequence[Event]) -> tuple[Event, ...]:
     """The events, those of one step as one: several lines may each show a part of it."""
-    found: list[Event] = []
+    result: list[Event] = []
     for event in events:
-        last = found[-1] if found else None
+        last = result[-1] if result else None
         if last is None or event.step is None or event.step != last.step:
-            found.append(event)
+            result.append(event)
         elif last.actions and event.actions:
             raise DataError(f"step {event.step} has two actions\n{event.source}")
         else:
-            found[-1] = msgspec.structs.replace(
+            result[-1] = msgspec.structs.replace(
                 last,
                 actions=last.actions or event.actions,
                 before=(*last.before, *event.before),
                 after=(*last.after, *event.after),
             )
-    return tuple(found)
+    return tuple(result)
 
 
 def _check_numbers(events: Sequence[Event]) -> None:
@@ -385,15 +401,15 @@ def _check_numbers(events: Sequence[Event]) -> None:
             raise DataError(f"step {event.step} names no action\n{event.source}")
 
 
-def _seen_at_first(event: Event) -> tuple[Part, ...]:
+def _seen_at_first(event: Event) -> tuple[ObservedPart, ...]:
     return event.after if event.is_snapshot else event.before
 
 
-def _most_open(spec: Spec, found: Found) -> list[str]:
+def _most_open(spec: Spec, result: EventSearchResult) -> list[str]:
     """The variable that would tell most of the candidates apart, had it been seen."""
-    states = found.states_after(found.done)
+    states = result.states_after(result.done)
     counts = [(len({state[i] for state in states}), name) for i, name in enumerate(spec.variables)]
     values, name = max(counts)
     if values < 2:
         return []
-    return [f"see {name} after event {found.done}: the candidates have {values} values of it"]
+    return [f"see {name} after event {result.done}: the candidates have {values} values of it"]

@@ -12,16 +12,24 @@ import msgspec
 
 from conformance.errors import DataError, UserError
 from conformance.inputs import read_toml
-from conformance.judge.budget import Limits
+from conformance.judge.budget import JudgeLimits
 from conformance.judge.order import Guarantee
 from conformance.tla import ActionPattern, parse_pattern
 
-__all__ = ["Collect", "Mapping", "Rename", "RequiredCoverage", "Start", "Translate", "load_mapping"]
+__all__ = [
+    "Collect",
+    "Mapping",
+    "MappingStart",
+    "Rename",
+    "RequiredCoverage",
+    "Translate",
+    "load_mapping",
+]
 
 SCHEMA = 1
 
 
-class Silent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SilentActions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which actions may happen unseen, and how many in a row at most."""
 
     actions: tuple[str, ...] = ()
@@ -43,7 +51,7 @@ class RequiredCoverage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """These kinds of action."""
 
 
-class Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MappingStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the recording begins."""
 
     at: Literal["Init", "any"] = "Init"
@@ -90,11 +98,11 @@ class Translate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _LimitsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    candidates: Annotated[int, msgspec.Meta(ge=1)] = Limits().candidates
-    seconds: Annotated[float, msgspec.Meta(gt=0)] = Limits().seconds
-    states: Annotated[int, msgspec.Meta(ge=1)] = Limits().states
-    evaluation: Annotated[float, msgspec.Meta(gt=0)] = Limits().evaluation
-    memory: Annotated[int, msgspec.Meta(ge=1)] = Limits().memory
+    candidates: Annotated[int, msgspec.Meta(ge=1)] = JudgeLimits().candidates
+    seconds: Annotated[float, msgspec.Meta(gt=0)] = JudgeLimits().seconds
+    states: Annotated[int, msgspec.Meta(ge=1)] = JudgeLimits().states
+    evaluation: Annotated[float, msgspec.Meta(gt=0)] = JudgeLimits().evaluation
+    memory: Annotated[int, msgspec.Meta(ge=1)] = JudgeLimits().memory
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,8 +113,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     order: Literal["total", "process", "clocks"] = "total"
     skew: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     hidden: tuple[str, ...] = ()
-    silent: Silent = Silent()
-    start: Start = Start()
+    silent: SilentActions = SilentActions()
+    start: MappingStart = MappingStart()
     constants: dict[str, str | Collect] = {}
     names: tuple[Rename, ...] = ()
     values: tuple[Translate, ...] = ()
@@ -128,11 +136,11 @@ class Mapping:
     silent: tuple[ActionPattern, ...] = ()
     directly: tuple[ActionPattern, ...] = ()
     """Silent too, directly before the next event of its process only."""
-    start: Start = field(default_factory=Start)
+    start: MappingStart = field(default_factory=MappingStart)
     constants: MappingOf[str, str | Collect] = field(default_factory=dict)
     names: tuple[Rename, ...] = ()
     values: tuple[Translate, ...] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: JudgeLimits = field(default_factory=JudgeLimits)
     coverage: RequiredCoverage = field(default_factory=RequiredCoverage)
 
 
@@ -160,7 +168,7 @@ def load_mapping(path: Path) -> Mapping:
         constants=file.constants,
         names=file.names,
         values=file.values,
-        limits=Limits(
+        limits=JudgeLimits(
             (file.silent.steps or 0) if silent or directly else 0,
             file.limits.candidates,
             file.limits.seconds,
@@ -200,7 +208,7 @@ def _read(path: Path) -> _File:
 
 
 def _silent(
-    path: Path, asked: Silent, key: Literal["actions", "directly"]
+    path: Path, asked: SilentActions, key: Literal["actions", "directly"]
 ) -> tuple[ActionPattern, ...]:
     try:
         silent = tuple(map(parse_pattern, getattr(asked, key)))

@@ -100,11 +100,11 @@ def _chains(events: Sequence[Event]) -> tuple[tuple[int, ...], ...]:
 
 
 def _check_sequences(events: Sequence[Event], chain: Sequence[int]) -> None:
-    for one, other in pairwise(chain):
-        if events[one].sequence == events[other].sequence:
+    for first, other in pairwise(chain):
+        if events[first].sequence == events[other].sequence:
             raise DataError(
-                f"two events of process {events[one].process!r} have the sequence number "
-                f"{events[one].sequence}: {events[one].source} and {events[other].source}"
+                f"two events of process {events[first].process!r} have the sequence number "
+                f"{events[first].sequence}: {events[first].source} and {events[other].source}"
             )
 
 

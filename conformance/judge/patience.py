@@ -10,17 +10,17 @@ from types import FrameType
 
 from conformance.errors import SpecError
 
-__all__ = ["Patience", "TooSlow"]
+__all__ = ["EvaluationTimeout", "Patience"]
 
 
-class TooSlow(SpecError):
+class EvaluationTimeout(SpecError):
     """A formula or action was still being evaluated when its time was over."""
 
 
 class Patience:
     """A context around one evaluation: it may take so many seconds of the processor's time.
 
-    Raises TooSlow in the middle of it. Where signals do not arrive, which is outside of the main
+    Raises EvaluationTimeout in the middle of it. Where signals do not arrive, which is outside of the main
     thread, nothing is ended. The processor's clock is taken, so that a busy machine changes
     nothing, and another's alarm clock is left alone. Around many evaluations, `for_many` makes
     each of them cheap.
@@ -64,7 +64,7 @@ class Patience:
             signal.signal(signal.SIGVTALRM, self._before)
 
     def _over(self, _number: int, _frame: FrameType | None) -> None:
-        raise TooSlow(f"it had none after {self._seconds:g} s of the processor's time")
+        raise EvaluationTimeout(f"it had none after {self._seconds:g} s of the processor's time")
 
 
 def _in_main_thread() -> bool:

@@ -16,7 +16,7 @@ from itertools import chain
 
 from conformance.errors import UserError
 from conformance.judge.judge import Judge
-from conformance.judge.reading import Located, RecordingReader
+from conformance.judge.reading import RecordingLocation, RecordingReader
 from conformance.judge.verdict import Judgement
 from conformance.workers import ForkedProcesses, WorkerEnded
 
@@ -31,11 +31,15 @@ _TURN = 0.2
 _FIRST_TURN = 200
 """Events."""
 
-Judged = tuple[Located, Judgement]
+Judged = tuple[RecordingLocation, Judgement]
 
 
 def judge_here(
-    judge: Judge, recordings: Iterable[Located], *, processes: int = 1, brief: bool = False
+    judge: Judge,
+    recordings: Iterable[RecordingLocation],
+    *,
+    processes: int = 1,
+    brief: bool = False,
 ) -> Iterator[Judged]:
     """Every recording with its judgement, in their order, made on this machine.
 
@@ -64,16 +68,16 @@ def judge_here(
         raise _ended(error) from None
 
 
-class _Turns(Iterator[Sequence[Located]]):
+class _Turns(Iterator[Sequence[RecordingLocation]]):
     """Recordings in portions that take about equally long, as far as the last ones say."""
 
-    def __init__(self, recordings: Iterator[Located]) -> None:
+    def __init__(self, recordings: Iterator[RecordingLocation]) -> None:
         self._recordings = recordings
         self._events = _FIRST_TURN
-        self._given: deque[Sequence[Located]] = deque()
+        self._given: deque[Sequence[RecordingLocation]] = deque()
 
-    def __next__(self) -> Sequence[Located]:
-        turn: list[Located] = []
+    def __next__(self) -> Sequence[RecordingLocation]:
+        turn: list[RecordingLocation] = []
         events = 0
         for located in self._recordings:
             turn.append(located)
@@ -85,7 +89,7 @@ class _Turns(Iterator[Sequence[Located]]):
         self._given.append(turn)
         return turn
 
-    def took(self, seconds: float) -> Sequence[Located]:
+    def took(self, seconds: float) -> Sequence[RecordingLocation]:
         """The first portion that is still out, and how long it took: learn from that."""
         turn = self._given.popleft()
         events = sum(located.lines for located in turn)
@@ -102,13 +106,13 @@ class _Helper:
     reader: RecordingReader
     brief: bool
 
-    def __call__(self, turn: Sequence[Located]) -> tuple[list[Judgement], float]:
+    def __call__(self, turn: Sequence[RecordingLocation]) -> tuple[list[Judgement], float]:
         """The judgements, and the seconds that they took."""
         begun = time.monotonic()
         self.judge.tell = _tell_nobody
         with self.judge.many():
-            found = [self.judge.judge(self.reader.read(one), brief=self.brief) for one in turn]
-        return found, time.monotonic() - begun
+            result = [self.judge.judge(self.reader.read(item), brief=self.brief) for item in turn]
+        return result, time.monotonic() - begun
 
 
 def _tell_nobody(_events: int) -> None:

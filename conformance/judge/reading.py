@@ -23,15 +23,22 @@ from conformance.errors import DataError, UserError
 from conformance.inputs import open_plain, read_text
 from conformance.judge.events import Event, EventReader, Recording
 from conformance.printable import bounded, path_text
-from conformance.tla import ActionPattern, Part, Place, load_trace
+from conformance.tla import ActionPattern, ObservedPart, Place, load_trace
 
-__all__ = ["Located", "RecordingReader", "Run", "bytes_of", "locate", "read_recordings"]
+__all__ = [
+    "LineRun",
+    "RecordingLocation",
+    "RecordingReader",
+    "bytes_of",
+    "locate",
+    "read_recordings",
+]
 
 Tell = Callable[[int, int], None]
 """Told bytes that were read, and how many there are in all."""
 
 
-class Run(NamedTuple):
+class LineRun(NamedTuple):
     """Lines of one trace that follow one another in a file."""
 
     offset: int
@@ -48,7 +55,7 @@ class Run(NamedTuple):
 
 
 @dataclass(slots=True)
-class Located:
+class RecordingLocation:
     """Where a recording is: its lines in a file of NDJSON, or a whole file of ITF.
 
     It is what travels to whoever judges it: 32 bytes a run.
@@ -62,16 +69,16 @@ class Located:
     problem: str = ""
     _runs: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(self, run: Run) -> None:
+    def add(self, run: LineRun) -> None:
         """Some more of its lines."""
         self._runs.extend(run)
         self.size += run.size
         self.lines += run.lines
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[LineRun]:
         """Its lines, in the order of the file."""
         numbers = iter(self._runs)
-        return map(Run, numbers, numbers, numbers, numbers)
+        return map(LineRun, numbers, numbers, numbers, numbers)
 
 
 def read_recordings(
@@ -84,10 +91,10 @@ def read_recordings(
     """
     total, done = bytes_of(paths), 0
     with RecordingReader() as reader:
-        for one in locate(paths):
-            done += one.size
+        for location in locate(paths):
+            done += location.size
             tell(done, total)
-            yield reader.read(one)
+            yield reader.read(location)
 
 
 def bytes_of(paths: Sequence[Path]) -> int:
@@ -95,17 +102,17 @@ def bytes_of(paths: Sequence[Path]) -> int:
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
-def locate(paths: Sequence[Path]) -> Iterator[Located]:
+def locate(paths: Sequence[Path]) -> Iterator[RecordingLocation]:
     """Where the recordings of some files are, in the order in which they begin; errors as above."""
     count, unreadable = 0, list[DataError]()
     for path in paths:
         try:
-            for one in _itf_file(path) if _is_itf(path) else _index(path):
+            for location in _itf_file(path) if _is_itf(path) else _index(path):
                 count += 1
-                yield one
+                yield location
         except DataError as error:
             unreadable.append(error)
-            yield Located(path, path_text(path), problem=str(error))
+            yield RecordingLocation(path, path_text(path), problem=str(error))
     if not count:
         if unreadable:
             raise unreadable[0]
@@ -131,13 +138,13 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
         self._file: BinaryIO | None = None
         self._path: Path | None = None
 
-    def read(self, one: Located) -> Recording:
+    def read(self, location: RecordingLocation) -> Recording:
         """A recording, with a problem if it cannot be read."""
-        source = path_text(one.path)
-        if one.problem:
-            first = next((f"{source}:{run.first}" for run in one.runs()), source)
-            return Recording(one.name, (), first, f"{one.problem}\n{first}")
-        return _itf(one.path) if _is_itf(one.path) else self._recording(one)
+        source = path_text(location.path)
+        if location.problem:
+            first = next((f"{source}:{run.first}" for run in location.runs()), source)
+            return Recording(location.name, (), first, f"{location.problem}\n{first}")
+        return _itf(location.path) if _is_itf(location.path) else self._recording(location)
 
     def __exit__(
         self,
@@ -156,10 +163,10 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
             self._file, self._path = open_plain(path), path
         return self._file
 
-    def _recording(self, one: Located) -> Recording:
-        path, runs = path_text(one.path), tuple(one.runs())
+    def _recording(self, location: RecordingLocation) -> Recording:
+        path, runs = path_text(location.path), tuple(location.runs())
         first = f"{path}:{runs[0].first}"
-        file = self._opened(one.path)
+        file = self._opened(location.path)
         events: list[Event] = []
         try:
             for run in runs:
@@ -167,11 +174,11 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
         except (DataError, ValueError) as error:
             number = next(islice(chain(*(run.numbers for run in runs)), len(events), None))
             problem = f"{bounded(str(error))}\n{path}:{number}"
-            return Recording(one.name, tuple(events), first, problem)
+            return Recording(location.name, tuple(events), first, problem)
         lines = tuple([run.numbers for run in runs])
-        return Recording(one.name, tuple(events), first, "", path, lines)
+        return Recording(location.name, tuple(events), first, "", path, lines)
 
-    def _read_run(self, file: BinaryIO, run: Run, events: list[Event]) -> None:
+    def _read_run(self, file: BinaryIO, run: LineRun, events: list[Event]) -> None:
         """Append the run's events, up to the first that cannot be read."""
         prefix, rests = _lines(file, run)
         known = self._events.known(rests) if prefix else [None]
@@ -186,7 +193,7 @@ _AT_ONCE = 1 << 20
 """About so many bytes are read at once."""
 
 
-def _lines(file: BinaryIO, run: Run) -> tuple[bytes, list[bytes]]:
+def _lines(file: BinaryIO, run: LineRun) -> tuple[bytes, list[bytes]]:
     """What names the trace at the beginning of all lines of a run, and the rest of each line.
 
     Nothing, and the lines, if they do not begin so.
@@ -204,13 +211,13 @@ def _lines(file: BinaryIO, run: Run) -> tuple[bytes, list[bytes]]:
 # --- NDJSON ---------------------------------------------------------------------------------------
 
 
-class _Head(msgspec.Struct):
+class _LineHead(msgspec.Struct):
     """Whose event a line is; the rest is skipped."""
 
     trace: str | int | float | bool | msgspec.UnsetType | None = msgspec.UNSET
 
 
-_HEAD = msgspec.json.Decoder(_Head)
+_HEAD = msgspec.json.Decoder(_LineHead)
 
 
 _NAMED = re.compile(
@@ -221,39 +228,41 @@ _NONE = b"\n\n"
 """No line begins like this."""
 
 
-def _index(path: Path) -> Iterator[Located]:
+def _index(path: Path) -> Iterator[RecordingLocation]:
     """The traces by name; a line that names none is a trace of its own, so that it is counted."""
-    found: dict[str, Located] = {}
+    locations: dict[str, RecordingLocation] = {}
     with open_plain(path) as file:
         for line, run in _runs(file):
             if line.strip():
-                _located(found, path, line, run.first).add(run)
-    yield from found.values()
+                _located(locations, path, line, run.first).add(run)
+    yield from locations.values()
 
 
-def _runs(file: BinaryIO) -> Iterator[tuple[bytes, Run]]:
+def _runs(file: BinaryIO) -> Iterator[tuple[bytes, LineRun]]:
     """Lines that begin alike, naming one trace, with the first of them; any other line alone."""
     line, prefix, begin, first = b"", _NONE, 0, 1
     end, number = 0, 0
     for number, following in enumerate(file, 1):
         if not following.startswith(prefix) or end - begin > _AT_ONCE:
             if end:
-                yield line, Run(begin, end - begin, first, number - first)
+                yield line, LineRun(begin, end - begin, first, number - first)
             named = _NAMED.match(following)
             line, prefix, begin, first = following, named[0] if named else _NONE, end, number
         end += len(following)
     if end:
-        yield line, Run(begin, end - begin, first, number + 1 - first)
+        yield line, LineRun(begin, end - begin, first, number + 1 - first)
 
 
-def _located(found: dict[str, Located], path: Path, line: bytes, number: int) -> Located:
+def _located(
+    locations: dict[str, RecordingLocation], path: Path, line: bytes, number: int
+) -> RecordingLocation:
     """Whose line it is. A line that cannot be read belongs to the trace that it names."""
     name, problem = _name(line, number)
-    one = found.get(name)
-    if one is None:
-        one = found[name] = Located(path, name)
-    one.problem = one.problem or problem
-    return one
+    location = locations.get(name)
+    if location is None:
+        location = locations[name] = RecordingLocation(path, name)
+    location.problem = location.problem or problem
+    return location
 
 
 def _name(line: bytes, number: int) -> tuple[str, str]:
@@ -281,9 +290,9 @@ LONGEST_NAME = 1000
 # --- ITF ------------------------------------------------------------------------------------------
 
 
-def _itf_file(path: Path) -> Iterator[Located]:
+def _itf_file(path: Path) -> Iterator[RecordingLocation]:
     with open_plain(path):  # or it is none
-        yield Located(path, path_text(path.name), size=path.stat().st_size)
+        yield RecordingLocation(path, path_text(path.name), size=path.stat().st_size)
 
 
 def _itf(path: Path) -> Recording:
@@ -300,7 +309,7 @@ def _itf(path: Path) -> Recording:
             if number and action is None:
                 raise DataError(f'state {number} does not say its action (#meta "action")')
             patterns = (ActionPattern(action.name, action.args),) if action else ()
-            parts = [Part(Place(n), v) for n, v in zip(trace.variables, state, strict=True)]
+            parts = [ObservedPart(Place(n), v) for n, v in zip(trace.variables, state, strict=True)]
             events.append(Event(patterns, (), tuple(parts), number, source=source))
         return Recording(name, tuple(events), source)
     except DataError as error:

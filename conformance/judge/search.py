@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from conformance.judge.budget import Budget, MemorySpent, Spent, resident
+from conformance.judge.budget import Budget, LimitReached, MemorySpent, resident
 from conformance.judge.candidates import (
     Arrival,
     Candidate,
@@ -24,15 +24,23 @@ from conformance.judge.candidates import (
     Origin,
     Sight,
 )
-from conformance.judge.depth import Chosen, explanation
+from conformance.judge.depth import DepthFirstResult, explanation
 from conformance.judge.order import Cut, Order
-from conformance.judge.verdict import Explanation
+from conformance.judge.verdict import ExplainingBehaviour
 from conformance.tla import Action, State, canonical_key
 
-__all__ = ["Blocked", "Found", "Level", "Reached", "Trail", "search", "survivors"]
+__all__ = [
+    "BlockedEvent",
+    "CutCandidates",
+    "EventSearchResult",
+    "Level",
+    "Trail",
+    "search",
+    "survivors",
+]
 
 
-class Way(NamedTuple):
+class CutArrival(NamedTuple):
     """A set of candidates, as one event led to it from a cut of the level before."""
 
     cut: Cut
@@ -40,14 +48,14 @@ class Way(NamedTuple):
     arrival: Arrival
 
 
-class Reached(NamedTuple):
+class CutCandidates(NamedTuple):
     """What is possible at a cut, and all ways that led to it."""
 
     candidates: CandidateSet
-    ways: tuple[Way, ...]
+    ways: tuple[CutArrival, ...]
 
 
-Level = Mapping[Cut, Reached]
+Level = Mapping[Cut, CutCandidates]
 """What is possible after so many events, by cut."""
 
 
@@ -72,7 +80,7 @@ class Trail(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _LinearTrail:
     """The trail of a total order, where each level has one cut: the arrivals say it all."""
 
     start: CandidateSet
@@ -88,9 +96,13 @@ class _Line:
 
     def level(self, done: int) -> Level:
         if not done:
-            return {(0,): Reached(self.start, ())}
+            return {(0,): CutCandidates(self.start, ())}
         arrival = self.ways[done - 1]
-        return {(done,): Reached(arrival.candidates, (Way((done - 1,), done - 1, arrival),))}
+        return {
+            (done,): CutCandidates(
+                arrival.candidates, (CutArrival((done - 1,), done - 1, arrival),)
+            )
+        }
 
     def largest(self) -> int:
         return self.most
@@ -134,7 +146,7 @@ class _Levels:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class BlockedEvent:
     """An event that no candidate explains, and the states from which it was tried."""
 
     event: int
@@ -144,12 +156,12 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class EventSearchResult:
     """What the search came to."""
 
     trail: Trail
     explained: bool
-    blocked: tuple[Blocked, ...] = ()
+    blocked: tuple[BlockedEvent, ...] = ()
     limits: tuple[str, ...] = ()
     """Why it is not exhaustive."""
     tried: int = 0
@@ -173,7 +185,7 @@ class Found:
     def states_after(self, done: int) -> tuple[State, ...]:
         """The states that are possible after so many events."""
         reached = self.trail.level(done).values()
-        return tuple(state for one in reached for state in one.candidates.states)
+        return tuple(state for pair in reached for state in pair.candidates.states)
 
     def taken(self, done: int) -> tuple[Counter[str], int]:
         """The steps of that behaviour by the name of their action, and how many nobody saw."""
@@ -187,7 +199,7 @@ class Found:
                 names += [step[0].name for step in unseen]
         return Counter(names), silent
 
-    def explanation(self, done: int) -> Explanation:
+    def explanation(self, done: int) -> ExplainingBehaviour:
         """The behaviour that leads to the first of the states after so many events."""
         actions: list[Action] = []
         states: list[State] = []
@@ -200,15 +212,15 @@ class Found:
                 states.append(candidate.state)
                 events.append(event)
             if unseen:
-                for taken, after in reversed(unseen):
-                    actions.append(taken)
+                for steps, after in reversed(unseen):
+                    actions.append(steps)
                     states.append(after.state)
                     events.append(None)
         if origin is None:
             first = next(iter(self.trail.level(done).values())).candidates.members[0]
         else:
             first = origin.candidate
-        return Explanation(
+        return ExplainingBehaviour(
             first.state, tuple(actions[::-1]), tuple(states[::-1]), tuple(events[::-1])
         )
 
@@ -220,7 +232,7 @@ def search(
     initial: Sequence[State],
     accepts: Callable[[Trail], bool] = lambda _: True,
     tell: Callable[[int], None] = lambda _: None,
-) -> Found:
+) -> EventSearchResult:
     """Explain what the events show from these states on, within the limits of `candidates`.
 
     Three searches, until one decides:
@@ -237,8 +249,8 @@ def search(
     limits = candidates.limits
     base = resident()
 
-    def all_of(asked: Candidates, shown: Sequence[Sight], budget: Budget) -> Found:
-        return _Search(asked, shown, order, budget).run(initial)
+    def all_of(asked: Candidates, shown: Sequence[Sight], budget: Budget) -> EventSearchResult:
+        return _EventSearch(asked, shown, order, budget).run(initial)
 
     few = Budget(
         limits,
@@ -247,20 +259,20 @@ def search(
         strict=True,
         base=base,
     )
-    found = all_of(candidates, sights, few)
-    if found.exhaustive:
-        return found
+    result = all_of(candidates, sights, few)
+    if result.exhaustive:
+        return result
     chosen = explanation(candidates, sights, order, initial, base, tell)
-    one = None if chosen.path is None else _chosen(candidates, chosen, found)
-    if one is not None and accepts(one.trail):
-        return one
+    item = None if chosen.path is None else _chosen(candidates, chosen, result)
+    if item is not None and accepts(item.trail):
+        return item
     if chosen.absent:
         unbounded = replace(limits, candidates=sys.maxsize)
         candidates = candidates.apart(unbounded)
         sights = [candidates.again(sight) for sight in sights]
     whole = Budget(limits, limits.states, candidates.limits.candidates, base=base, tell=tell)
-    found = all_of(candidates, sights, whole)
-    return found if one is None or found.exhaustive else one
+    result = all_of(candidates, sights, whole)
+    return result if item is None or result.exhaustive else item
 
 
 _FEW = 1_000
@@ -272,21 +284,23 @@ _KEPT = 200
 """Of so many states it is kept that an event was tried from them."""
 
 
-def _chosen(candidates: Candidates, chosen: Chosen, few: Found) -> Found:
+def _chosen(
+    candidates: Candidates, chosen: DepthFirstResult, few: EventSearchResult
+) -> EventSearchResult:
     """One explanation as a trail, with the reason why not all of them were looked at."""
     cut, first = chosen.start
-    levels: list[Level] = [{cut: Reached(candidates.among((first,)), ())}]
+    levels: list[Level] = [{cut: CutCandidates(candidates.among((first,)), ())}]
     for move in chosen.path or ():
         origin = move.origin
         before = origin.unseen[-1][1] if origin.unseen else origin.candidate
         here = candidates.among((move.after,))
         arrival = Arrival(here, {move.after: origin}, {move.after: (before,)}, 1)
-        levels.append({move.cut: Reached(here, (Way(cut, move.event, arrival),))})
+        levels.append({move.cut: CutCandidates(here, (CutArrival(cut, move.event, arrival),))})
         cut = move.cut
-    return Found(_Levels(levels), True, (), few.limits, few.tried + chosen.tried)
+    return EventSearchResult(_Levels(levels), True, (), few.limits, few.tried + chosen.tried)
 
 
-class _Search:
+class _EventSearch:
     """The search for all behaviours that explain one recording."""
 
     def __init__(
@@ -298,7 +312,7 @@ class _Search:
         self._order = order
         self._budget = budget
 
-    def run(self, initial: Sequence[State]) -> Found:
+    def run(self, initial: Sequence[State]) -> EventSearchResult:
         start = self._candidates.start(initial)
         if len(self._order.chains) == 1 and len(start.members) <= self._most:
             line = self._along(start)
@@ -307,7 +321,7 @@ class _Search:
             self._budget = replace(self._budget, tried=0, reasons={}, seconds=self._budget.left)
         return self._across(start)
 
-    def _along(self, start: CandidateSet) -> Found | None:
+    def _along(self, start: CandidateSet) -> EventSearchResult | None:
         """A total order's search; None if a level has more candidates than may be kept.
 
         It says what `_across` says of such an order. Nearly all that it asks was asked before.
@@ -333,23 +347,23 @@ class _Search:
                 arrivals.append(arrived)
                 if not budget.strict:
                     budget.tell(len(arrivals))
-        except Spent as spent:
+        except LimitReached as spent:
             self._ended(spent)
-        line = _Line(start, arrivals, largest)
+        line = _LinearTrail(start, arrivals, largest)
         explained = len(arrivals) == len(self._sights)
         return self._found(line, () if explained else self._blocked(line.level(len(arrivals))))
 
-    def _ended(self, spent: Spent) -> None:
+    def _ended(self, spent: LimitReached) -> None:
         self._budget.falls_short([str(spent)])
         self._candidates.crowded |= isinstance(spent, MemorySpent)
 
-    def _across(self, start: CandidateSet) -> Found:
+    def _across(self, start: CandidateSet) -> EventSearchResult:
         """The search of any order, cut by cut."""
-        levels: list[Level] = [{self._order.start: Reached(start, ())}]
+        levels: list[Level] = [{self._order.start: CutCandidates(start, ())}]
         for done in range(1, len(self._sights) + 1):
             try:
                 following = self._within_limit(self._following(levels[-1]), done)
-            except Spent as spent:
+            except LimitReached as spent:
                 self._ended(spent)
                 following = {}
             if not following:
@@ -358,14 +372,14 @@ class _Search:
             self._budget.tell(done)
         return self._found(_Levels(levels), ())
 
-    def _found(self, trail: Trail, blocked: tuple[Blocked, ...]) -> Found:
+    def _found(self, trail: Trail, blocked: tuple[BlockedEvent, ...]) -> EventSearchResult:
         budget = self._budget
-        return Found(trail, not blocked, blocked, tuple(budget.reasons), budget.tried)
+        return EventSearchResult(trail, not blocked, blocked, tuple(budget.reasons), budget.tried)
 
     def _following(self, level: Level) -> Level:
         """What is possible after one event more."""
         order, budget, arrival = self._order, self._budget, self._candidates.arrival
-        ways: dict[Cut, list[Way]] = {}
+        ways: dict[Cut, list[CutArrival]] = {}
         for cut, reached in level.items():
             for event in order.ready(cut):
                 budget.in_time()
@@ -374,16 +388,18 @@ class _Search:
                 if arrived.problems:
                     budget.falls_short(arrived.problems)
                 if arrived.candidates.members:
-                    ways.setdefault(order.after(cut, event), []).append(Way(cut, event, arrived))
-        return {cut: self._reached(found) for cut, found in ways.items()}
+                    ways.setdefault(order.after(cut, event), []).append(
+                        CutArrival(cut, event, arrived)
+                    )
+        return {cut: self._reached(way) for cut, way in ways.items()}
 
-    def _reached(self, ways: Sequence[Way]) -> Reached:
+    def _reached(self, ways: Sequence[CutArrival]) -> CutCandidates:
         if len(ways) == 1:
-            return Reached(ways[0].arrival.candidates, tuple(ways))
-        each = [one for way in ways for one in way.arrival.candidates.members]
-        return Reached(self._candidates.among(dict.fromkeys(each)), tuple(ways))
+            return CutCandidates(ways[0].arrival.candidates, tuple(ways))
+        each = [member for way in ways for member in way.arrival.candidates.members]
+        return CutCandidates(self._candidates.among(dict.fromkeys(each)), tuple(ways))
 
-    def _blocked(self, level: Level) -> tuple[Blocked, ...]:
+    def _blocked(self, level: Level) -> tuple[BlockedEvent, ...]:
         """The events that might have been next. Where time ran out, they were not all tried."""
         states: dict[int, list[State]] = {}
         for cut, reached in level.items():
@@ -392,9 +408,9 @@ class _Search:
                 tried: Iterable[Candidate] = (
                     closure.reached if closure else reached.candidates.members
                 )
-                states.setdefault(event, []).extend(one.state for one in tried)
+                states.setdefault(event, []).extend(candidate.state for candidate in tried)
         return tuple(
-            Blocked(event, tuple(tried[:_KEPT]), len(tried)) for event, tried in states.items()
+            BlockedEvent(event, tuple(tried[:_KEPT]), len(tried)) for event, tried in states.items()
         )
 
     def _within_limit(self, level: Level, done: int) -> Level:
@@ -405,15 +421,15 @@ class _Search:
         self._budget.holds(_size(level), f"after {done} events")
         self._budget.falls_short([f"more than {most:,} candidates after {done} events"])
         ranked = sorted(
-            (len(_origin(reached, one).unseen), canonical_key(one.state), cut, one)
+            (len(_origin(reached, member).unseen), canonical_key(member.state), cut, member)
             for cut, reached in level.items()
-            for one in reached.candidates.members
+            for member in reached.candidates.members
         )[:most]
         kept: dict[Cut, list[Candidate]] = {}
-        for _, _, cut, one in ranked:
-            kept.setdefault(cut, []).append(one)
+        for _, _, cut, candidate in ranked:
+            kept.setdefault(cut, []).append(candidate)
         return {
-            cut: Reached(self._candidates.among(members), level[cut].ways)
+            cut: CutCandidates(self._candidates.among(members), level[cut].ways)
             for cut, members in kept.items()
         }
 
@@ -425,24 +441,24 @@ def _size(level: Level) -> int:
     return size
 
 
-def _origin(reached: Reached, candidate: Candidate) -> Origin:
+def _origin(reached: CutCandidates, candidate: Candidate) -> Origin:
     way = next(way for way in reached.ways if candidate in way.arrival.origins)
     return way.arrival.origins[candidate]
 
 
-def survivors(found: Found, candidates: Candidates) -> Trail:
+def survivors(result: EventSearchResult, candidates: Candidates) -> Trail:
     """The trail without the states from which the later events cannot be explained.
 
     Every behaviour that explains all explained events is in these states; the trail itself,
     if it would take too long to say which these are.
     """
     budget = Budget.of(candidates.limits)
-    levels: list[Level] = [found.trail.level(found.done)]
+    levels: list[Level] = [result.trail.level(result.done)]
     try:
-        for number in range(found.done, 0, -1):
-            levels.append(_alive(found.trail.level(number - 1), levels[-1], candidates, budget))
-    except Spent:
-        return found.trail
+        for number in range(result.done, 0, -1):
+            levels.append(_alive(result.trail.level(number - 1), levels[-1], candidates, budget))
+    except LimitReached:
+        return result.trail
     return _Levels(levels[::-1])
 
 
@@ -451,26 +467,30 @@ def _alive(level: Level, later: Level, candidates: Candidates, budget: Budget) -
     befores: dict[Cut, dict[str | None, set[Candidate]]] = {}
     for reached in later.values():
         for way in reached.ways:
-            arrived = [one for one in reached.candidates.members if one in way.arrival.sources]
+            arrived = [
+                member for member in reached.candidates.members if member in way.arrival.sources
+            ]
             wanted = befores.setdefault(way.cut, {}).setdefault(way.arrival.owner, set())
-            for one in arrived:
-                wanted.update(way.arrival.sources[one])
-    alive: dict[Cut, Reached] = {}
+            for candidate in arrived:
+                wanted.update(way.arrival.sources[candidate])
+    alive: dict[Cut, CutCandidates] = {}
     for cut, by_owner in befores.items():
         members = level[cut].candidates.members
         if len(members) > 1:
-            members = tuple(one for one in members if _leads(one, by_owner, candidates, budget))
-        alive[cut] = Reached(candidates.among(members), level[cut].ways)
+            members = tuple(
+                member for member in members if _leads(member, by_owner, candidates, budget)
+            )
+        alive[cut] = CutCandidates(candidates.among(members), level[cut].ways)
     return alive
 
 
 def _leads(
-    one: Candidate,
+    candidate: Candidate,
     wanted: Mapping[str | None, set[Candidate]],
     candidates: Candidates,
     budget: Budget,
 ) -> bool:
-    alone = candidates.among([one])
+    alone = candidates.among([candidate])
     return any(
         not befores.isdisjoint(candidates.closure(alone, budget, owner).reached)
         for owner, befores in wanted.items()

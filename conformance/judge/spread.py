@@ -20,7 +20,7 @@ from conformance.errors import UserError
 from conformance.judge.events import Recording
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
-from conformance.judge.reading import Located, RecordingReader
+from conformance.judge.reading import RecordingLocation, RecordingReader
 from conformance.judge.verdict import Judgement
 from conformance.tla import ModelConfig, Module, Spec, bind
 from conformance.workers import Workers
@@ -73,8 +73,8 @@ class Rules:
 
 
 def judge_by(
-    workers: Workers, rules: Rules, recordings: Iterable[Located], *, brief: bool
-) -> Iterator[tuple[Located, Judgement]]:
+    workers: Workers, rules: Rules, recordings: Iterable[RecordingLocation], *, brief: bool
+) -> Iterator[tuple[RecordingLocation, Judgement]]:
     """Every recording with its judgement, in their order.
 
     Workers read the files themselves, so these must be where they can. `brief`: a judgement that
@@ -83,14 +83,14 @@ def judge_by(
     judge = _HandJudge(pickled.dumps(rules), brief)
     waiting = iter(recordings)
     while wave := list(islice(waiting, WAVE)):
-        hands = deal([one.size for one in wave], workers.tasks)
+        hands = deal([item.size for item in wave], workers.tasks)
         dealt = [[wave[number] for number in hand] for hand in hands]
-        found = dict(
+        result = dict(
             pair
             for hand, judgements in zip(hands, workers.map(judge, dealt), strict=True)
             for pair in zip(hand, judgements, strict=True)
         )
-        yield from ((located, found[number]) for number, located in enumerate(wave))
+        yield from ((located, result[number]) for number, located in enumerate(wave))
 
 
 def deal(sizes: Sequence[int], tasks: int) -> list[list[int]]:
@@ -98,10 +98,10 @@ def deal(sizes: Sequence[int], tasks: int) -> list[list[int]]:
     the task that has least to do. The task with most to do comes first."""
     hands: list[list[int]] = [[] for _ in range(min(tasks, len(sizes)))]
     least = [(0, number) for number in range(len(hands))]
-    for one in sorted(range(len(sizes)), key=lambda number: (-sizes[number], number)):
+    for item in sorted(range(len(sizes)), key=lambda number: (-sizes[number], number)):
         work, number = heapq.heappop(least)
-        hands[number].append(one)
-        heapq.heappush(least, (work + sizes[one], number))
+        hands[number].append(item)
+        heapq.heappush(least, (work + sizes[item], number))
     return [hands[number] for _, number in sorted(least, reverse=True)]
 
 
@@ -123,13 +123,13 @@ class _HandJudge:
     rules: bytes
     brief: bool
 
-    def __call__(self, hand: Sequence[Located]) -> list[Judgement]:
+    def __call__(self, hand: Sequence[RecordingLocation]) -> list[Judgement]:
         judge = _judge(self.rules)
         with RecordingReader() as reader, judge.many():
-            return [judge.judge(_read(reader, one), brief=self.brief) for one in hand]
+            return [judge.judge(_read(reader, item), brief=self.brief) for item in hand]
 
 
-def _read(reader: RecordingReader, located: Located) -> Recording:
+def _read(reader: RecordingReader, located: RecordingLocation) -> Recording:
     try:
         return reader.read(located)
     except UserError as error:

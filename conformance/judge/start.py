@@ -23,8 +23,8 @@ from conformance.tla import (
     EvaluationError,
     Expr,
     Functions,
+    ObservedPart,
     OperatorArg,
-    Part,
     Place,
     Records,
     Spec,
@@ -37,11 +37,11 @@ from conformance.tla import (
     value_of,
 )
 
-__all__ = ["Start", "any_state", "initial_states"]
+__all__ = ["StartStates", "any_state", "initial_states"]
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartStates:
     """The states from which the search begins."""
 
     states: tuple[State, ...]
@@ -50,33 +50,35 @@ class Start:
     note: str
 
 
-def initial_states(spec: Spec) -> Start:
+def initial_states(spec: Spec) -> StartStates:
     """The states that Init allows."""
-    return Start(tuple(spec.initial_states()), True, "in an initial state")
+    return StartStates(tuple(spec.initial_states()), True, "in an initial state")
 
 
 def any_state(
     spec: Spec,
-    alternatives: Sequence[Sequence[Part]],
+    alternatives: Sequence[Sequence[ObservedPart]],
     *,
     given: Mapping[str, Value],
     invariants: Sequence[str],
     limit: int,
-) -> Start:
+) -> StartStates:
     """Every state that shows one of the alternatives: what the first event may have seen.
 
     `given` are values that the mapping states for variables that nobody sees; `invariants` the
     formulas that hold in every state from which a recording may begin, a type invariant first.
     """
-    found: dict[State, None] = {}
+    result: dict[State, None] = {}
     for parts in alternatives:
         choices = _Choices(spec, parts, given, invariants)
         states = choices.states(limit)
         if states is None:
             return _reachable(spec, alternatives, given, limit, choices.open_variables())
-        found.update(dict.fromkeys(states))
+        result.update(dict.fromkeys(states))
     what = " and ".join(invariants) if invariants else "the variables seen"
-    return Start(tuple(found), True, f"in any state that agrees with what was seen and {what}")
+    return StartStates(
+        tuple(result), True, f"in any state that agrees with what was seen and {what}"
+    )
 
 
 class _Choices:
@@ -85,7 +87,7 @@ class _Choices:
     def __init__(
         self,
         spec: Spec,
-        parts: Sequence[Part],
+        parts: Sequence[ObservedPart],
         given: Mapping[str, Value],
         invariants: Sequence[str],
     ) -> None:
@@ -108,9 +110,9 @@ class _Choices:
     ) -> _Set | None:
         for part in self._parts[name]:
             if part.place.is_whole:
-                return _Listed((part.value,))
+                return _ListedValues((part.value,))
         if name in given:
-            return _Listed((given[name],))
+            return _ListedValues((given[name],))
         domain = domains.get(name)
         shown = [part for part in self._parts[name] if part.place.aspect is None]
         return None if domain is None else _within(domain, shown)
@@ -124,9 +126,11 @@ class _Choices:
     def states(self, limit: int) -> list[State] | None:
         """The states, None if there are more than the limit."""
         sets = [choice for choice in self._of.values() if choice is not None]
-        if len(sets) < len(self._of) or prod(one.size for one in sets) > limit:
+        if len(sets) < len(self._of) or prod(choices.size for choices in sets) > limit:
             return None
-        return [state for state in product(*(list(one) for one in sets)) if self._holds(state)]
+        return [
+            state for state in product(*(list(choices) for choices in sets)) if self._holds(state)
+        ]
 
     def _holds(self, state: State) -> bool:
         positions = {name: n for n, name in enumerate(self._spec.variables)}
@@ -150,7 +154,7 @@ def _may_hold(formula: Callable[[State], bool], state: State) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _ListedValues:
     """Values that are written out."""
 
     values: tuple[Value, ...]
@@ -175,27 +179,27 @@ class _Product:
 
     def __iter__(self) -> Iterator[Value]:
         keys = [key for key, _ in self.arguments]
-        for values in product(*(list(one) for _, one in self.arguments)):
+        for values in product(*(list(choices) for _, choices in self.arguments)):
             yield make_function(dict(zip(keys, values, strict=True)))
 
 
-_Set = _Listed | _Product
+_Set = _ListedValues | _Product
 
 
 def _domains(spec: Spec, invariants: Sequence[str], wanted: frozenset[str]) -> Mapping[str, object]:
     """For each wanted variable x the set S of the first conjunct `x \\in S` of the invariants."""
-    found: dict[str, object] = {}
+    domains: dict[str, object] = {}
     for name in invariants:
         for conjunct in _conjuncts(spec, spec.state_formula(name).definition.body):
             match conjunct:
                 case Builtin(operator=r"\in", args=(Variable(name=variable), domain)):
-                    if variable in wanted - found.keys() and not isinstance(domain, OperatorArg):
+                    if variable in wanted - domains.keys() and not isinstance(domain, OperatorArg):
                         value = _constant(spec, domain)
                         if value is not None:
-                            found[variable] = value
+                            domains[variable] = value
                 case _:
                     pass
-    return found
+    return domains
 
 
 def _constant(spec: Spec, node: Expr) -> object | None:
@@ -218,24 +222,24 @@ def _conjuncts(spec: Spec, node: Argument) -> Iterator[Argument]:
             yield node
 
 
-def _within(domain: object, parts: Sequence[Part]) -> _Set | None:
+def _within(domain: object, parts: Sequence[ObservedPart]) -> _Set | None:
     """The elements of a set that have the parts; None if they cannot be listed."""
     for part in parts:
         if not part.place.path:
-            return _Listed((part.value,))
+            return _ListedValues((part.value,))
     if isinstance(domain, Functions):
         return _functions([(key, domain.range) for key in canonical_sorted(domain.domain)], parts)
     if isinstance(domain, Records):
         return _functions(list(domain.fields.items()), parts)
     values = _listed(domain)
-    return None if values is None else _Listed(values)
+    return None if values is None else _ListedValues(values)
 
 
-def _functions(pairs: Sequence[tuple[Value, object]], parts: Sequence[Part]) -> _Set | None:
+def _functions(pairs: Sequence[tuple[Value, object]], parts: Sequence[ObservedPart]) -> _Set | None:
     arguments: list[tuple[Value, _Set]] = []
     for key, values in pairs:
         below = [
-            Part(Place(part.place.variable, part.place.path[1:]), part.value)
+            ObservedPart(Place(part.place.variable, part.place.path[1:]), part.value)
             for part in parts
             if part.place.path[0] == key
         ]
@@ -266,14 +270,14 @@ def _listed(domain: object) -> tuple[Value, ...] | None:
 
 def _reachable(
     spec: Spec,
-    alternatives: Sequence[Sequence[Part]],
+    alternatives: Sequence[Sequence[ObservedPart]],
     given: Mapping[str, Value],
     limit: int,
     open_variables: Sequence[str],
-) -> Start:
+) -> StartStates:
     """The reachable states that agree, breadth first, as far as the limit goes."""
     positions = {name: n for n, name in enumerate(spec.variables)}
-    stated = [Part(Place(name), value) for name, value in given.items()]
+    stated = [ObservedPart(Place(name), value) for name, value in given.items()]
     wanted = [[*parts, *stated] for parts in alternatives]
 
     def agrees(state: State) -> bool:
@@ -286,7 +290,7 @@ def _reachable(
     names = ", ".join(open_variables)
     note = f"in any reachable state that agrees with what was seen ({len(states):,} were searched"
     note += ")" if whole else f", not all: what was seen leaves {names} open)"
-    return Start(tuple(filter(agrees, states)), whole, note)
+    return StartStates(tuple(filter(agrees, states)), whole, note)
 
 
 def _search(spec: Spec, limit: int) -> tuple[Collection[State], bool]:

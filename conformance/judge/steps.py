@@ -36,7 +36,7 @@ class Steps(Protocol):
         """Whose an event is, if that decides what may happen unseen directly before it."""
 
 
-class SpecSteps:
+class BoundSpecSteps:
     """The steps of a bound spec, its actions found by their patterns, once for each pattern."""
 
     def __init__(
@@ -61,10 +61,10 @@ class SpecSteps:
     def selection(self, patterns: Sequence[ActionPattern]) -> Selection:
         """The instances of these patterns; SpecError and TooManyInstances as of `Spec.select`."""
         key = tuple(map(str, patterns))
-        found = self._selections.get(key)
-        if found is None:
-            found = self._selections[key] = self._spec.select(patterns)
-        return found
+        selection = self._selections.get(key)
+        if selection is None:
+            selection = self._selections[key] = self._spec.select(patterns)
+        return selection
 
     def silent(self, state: State, owner: str | None = None) -> Sequence[Step]:
         steps = self._spec.successors_in(self._silent, state)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conformance.judge.verdict import Blocker, Judgement
-from conformance.tla import Fn, Part, Value, parse_action
-from conformance.traces.model import End, PartialState, Trace, TraceStep
+from conformance.tla import Fn, ObservedPart, Value, parse_action
+from conformance.traces.model import PartialState, Trace, TraceEnd, TraceStep
 from conformance.verdict import Verdict
 
 __all__ = ["seen_after", "stored_trace"]
@@ -22,12 +22,12 @@ def stored_trace(number: int, judgement: Judgement, variables: Sequence[str]) ->
     problem = None if judgement.verdict is Verdict.PASS else judgement.reason
     explanation = judgement.explanation
     if explanation is None:
-        return Trace(number, 0, (), (), End.IMPORTED, problem or "", source)
+        return Trace(number, 0, (), (), TraceEnd.IMPORTED, problem or "", source)
     pairs = zip(explanation.actions, explanation.states, strict=True)
     steps = [TraceStep(action, state) for action, state in pairs]
-    end = End.IMPORTED
+    end = TraceEnd.IMPORTED
     if judgement.verdict is Verdict.FAIL:
-        end = End.DIVERGED if judgement.failure is not None else End.IMPORTED
+        end = TraceEnd.DIVERGED if judgement.failure is not None else TraceEnd.IMPORTED
         problem = problem if judgement.failure is not None else None
         last = _failing_step(judgement, variables)
         if last is not None:
@@ -45,7 +45,9 @@ def _failing_step(judgement: Judgement, variables: Sequence[str]) -> TraceStep |
     return TraceStep(action, seen_after(failure.seen, nearest, variables))
 
 
-def seen_after(parts: Sequence[Part], nearest: Blocker, variables: Sequence[str]) -> PartialState:
+def seen_after(
+    parts: Sequence[ObservedPart], nearest: Blocker, variables: Sequence[str]
+) -> PartialState:
     """What was seen after the event; of a variable of which entries were seen, the nearest state's
     value with those entries."""
     values: dict[str, Value] = {}
@@ -60,7 +62,7 @@ def seen_after(parts: Sequence[Part], nearest: Blocker, variables: Sequence[str]
     return tuple(values.get(name) for name in variables)
 
 
-def _with(value: Value, path: Sequence[Value], part: Part) -> Value:
+def _with(value: Value, path: Sequence[Value], part: ObservedPart) -> Value:
     """The value with what was seen in its place."""
     if not path:
         return part.value

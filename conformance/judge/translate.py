@@ -16,7 +16,7 @@ from conformance.tla import (
     ActionPattern,
     Fn,
     ModelValue,
-    Part,
+    ObservedPart,
     PartialRecord,
     Place,
     SeenArgument,
@@ -93,7 +93,7 @@ def _leaves(place: Place, value: Value) -> Iterator[tuple[Place, Value]]:
 # --- names and numbers ----------------------------------------------------------------------------
 
 
-class _Names:
+class _TraceNames:
     """The renaming of one trace; numbers are given in the order in which texts come."""
 
     def __init__(self, rules: Sequence[Rename]) -> None:
@@ -108,9 +108,9 @@ class _Names:
 
     def _renamed(self, text: str) -> str:
         for pattern, to in self._rules:
-            found = pattern.fullmatch(text)
-            if found is not None:
-                name = found.expand(to)
+            match = pattern.fullmatch(text)
+            if match is not None:
+                name = match.expand(to)
                 if "{n}" not in name:
                     return name
                 self._counts[name] = self._counts.get(name, 0) + 1
@@ -145,12 +145,12 @@ class _Translator:
     """Translates the events of one trace, in their order."""
 
     mapping: Mapping
-    names: _Names = field(init=False)
+    names: _TraceNames = field(init=False)
     rules: tuple[_Rule, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         """Read the rules once."""
-        self.names = _Names(self.mapping.names)
+        self.names = _TraceNames(self.mapping.names)
         self.rules = tuple(map(_Rule, self.mapping.values))
 
     def event(self, event: Event) -> Event:
@@ -163,18 +163,18 @@ class _Translator:
             process=self.names(event.process),
         )
 
-    def _parts(self, parts: Sequence[Part]) -> tuple[Part, ...]:
+    def _parts(self, parts: Sequence[ObservedPart]) -> tuple[ObservedPart, ...]:
         hidden = self.mapping.hidden
         return tuple(self._part(part) for part in parts if part.place.variable not in hidden)
 
-    def _part(self, part: Part) -> Part:
+    def _part(self, part: ObservedPart) -> ObservedPart:
         place = Place(part.place.variable, tuple(map(self._named, part.place.path)))
         aspect = part.place.aspect
         if aspect is None:
-            return Part(place, self._value(place, self._named(part.value)))
+            return ObservedPart(place, self._value(place, self._named(part.value)))
         if aspect.member is not None:
             aspect = replace(aspect, member=self._value(place, self._named(aspect.member)))
-        return Part(replace(place, aspect=aspect), part.value)
+        return ObservedPart(replace(place, aspect=aspect), part.value)
 
     def _named(self, value: Value) -> Value:
         return _changed(value, lambda leaf: self.names(leaf) if isinstance(leaf, str) else leaf)
@@ -204,7 +204,7 @@ def _each(argument: SeenArgument, change: Change) -> SeenArgument:
     if not isinstance(argument, PartialRecord):
         return change(argument)
     parts = argument.parts
-    changed = (p if p.place.aspect else Part(p.place, change(p.value)) for p in parts)
+    changed = (p if p.place.aspect else ObservedPart(p.place, change(p.value)) for p in parts)
     return PartialRecord(tuple(changed))
 
 
@@ -261,14 +261,14 @@ def derived_constants(recordings: Iterable[Recording], mapping: Mapping) -> dict
     UserError if the recordings name nothing of which a constant could be made.
     """
     wanted = {n: rule for n, rule in mapping.constants.items() if isinstance(rule, Collect)}
-    found: dict[str, dict[Value, None]] = {name: {} for name in wanted}
+    result: dict[str, dict[Value, None]] = {name: {} for name in wanted}
     spots = {name: tuple(map(_spot, rule.collect)) for name, rule in wanted.items()}
     for recording in recordings if wanted else ():
         for event in recording.events:
             for name, places in spots.items():
-                found[name].update(dict.fromkeys(_named_by(event, places)))
+                result[name].update(dict.fromkeys(_named_by(event, places)))
     texts = {name: rule for name, rule in mapping.constants.items() if isinstance(rule, str)}
-    return texts | {name: _expression(name, rule, found[name]) for name, rule in wanted.items()}
+    return texts | {name: _expression(name, rule, result[name]) for name, rule in wanted.items()}
 
 
 _PROCESS = _Spot(place=Place("process"))
@@ -294,8 +294,8 @@ def _named_by(event: Event, spots: Sequence[_Spot]) -> Iterator[Value]:
                     yield argument
 
 
-def _expression(name: str, rule: Collect, found: Iterable[Value]) -> str:
-    values = {*found, *map(parse_value, rule.include)}
+def _expression(name: str, rule: Collect, result: Iterable[Value]) -> str:
+    values = {*result, *map(parse_value, rule.include)}
     if rule.as_ == "set":
         return "{" + ", ".join(map(format_value, canonical_sorted(values))) + "}"
     numbers = [value for value in values if type(value) is int]

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from conformance.events import Difference
-from conformance.tla import Action, Part, State
+from conformance.tla import Action, ObservedPart, State
 from conformance.verdict import Verdict
 
-__all__ = ["Blocker", "Explanation", "Failure", "FormulaVerdict", "Judgement"]
+__all__ = ["Blocker", "ExplainingBehaviour", "Failure", "FormulaVerdict", "Judgement"]
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class ExplainingBehaviour:
     """A behaviour of the specification that shows the events.
 
     `events[i]` is the number of the event that the i-th step explains, None for an unseen step.
@@ -57,7 +57,7 @@ class Failure:
     candidates: int
     """Of so many states it was tried: those possible before it, and after unseen steps."""
     blockers: tuple[Blocker, ...]
-    seen: tuple[Part, ...] = ()
+    seen: tuple[ObservedPart, ...] = ()
     """What was seen after it."""
     others: tuple[str, ...] = ()
     """Other events that might have come next, and cannot either."""
@@ -102,7 +102,7 @@ class Judgement:
     events: int
     explained: int
     """So many events, from the first, some behaviour explains."""
-    explanation: Explanation | None = None
+    explanation: ExplainingBehaviour | None = None
     """Of as many events as can be explained."""
     failure: Failure | None = None
     formulas: tuple[FormulaVerdict, ...] = ()

@@ -46,7 +46,7 @@ NO_LEADER_EPOCH = -1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class BatchHeader(NamedTuple):
+class RecordBatchHeader(NamedTuple):
     """The fields as `FIELDS` has them."""
 
     base_offset: int
@@ -69,11 +69,11 @@ class BatchHeader(NamedTuple):
         return OVERHEAD + self.length
 
 
-def header_at(data: bytes, position: int) -> BatchHeader | None:
+def header_at(data: bytes, position: int) -> RecordBatchHeader | None:
     """The header of the batch that begins there; None if fewer bytes are left."""
     if position + HEADER_BYTES > len(data):
         return None
-    return BatchHeader._make(_HEADER.unpack_from(data, position))
+    return RecordBatchHeader._make(_HEADER.unpack_from(data, position))
 
 
 def sealed(batch: bytes) -> bytes:

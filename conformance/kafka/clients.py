@@ -41,7 +41,7 @@ def tell(event: str, **further: object) -> None:
     print(json.dumps(line), flush=True)
 
 
-class Ended:
+class StopSignal:
     """Becomes true with SIGTERM or SIGINT."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Ended:
         return self._ended
 
 
-def confluent_producer(options: Options, ended: Ended) -> None:
+def confluent_producer(options: Options, ended: StopSignal) -> None:
     """librdkafka's producer."""
     from confluent_kafka import Producer
 
@@ -96,7 +96,7 @@ def confluent_producer(options: Options, ended: Ended) -> None:
     producer.flush(5.0)
 
 
-def kafka_python_producer(options: Options, ended: Ended) -> None:
+def kafka_python_producer(options: Options, ended: StopSignal) -> None:
     """The producer of kafka-python."""
     from kafka import KafkaProducer
 
@@ -124,7 +124,7 @@ def kafka_python_producer(options: Options, ended: Ended) -> None:
     producer.close(5.0)
 
 
-def aiokafka_producer(options: Options, ended: Ended) -> None:
+def aiokafka_producer(options: Options, ended: StopSignal) -> None:
     """The producer of aiokafka."""
 
     async def produce() -> None:
@@ -154,7 +154,7 @@ def aiokafka_producer(options: Options, ended: Ended) -> None:
     asyncio.run(produce())
 
 
-def confluent_consumer(options: Options, ended: Ended) -> None:
+def confluent_consumer(options: Options, ended: StopSignal) -> None:
     """librdkafka's consumer."""
     from confluent_kafka import Consumer
 
@@ -189,7 +189,7 @@ def confluent_consumer(options: Options, ended: Ended) -> None:
     tell("closed")
 
 
-def kafka_python_consumer(options: Options, ended: Ended) -> None:
+def kafka_python_consumer(options: Options, ended: StopSignal) -> None:
     """The consumer of kafka-python."""
     from kafka import ConsumerRebalanceListener, KafkaConsumer
 
@@ -221,7 +221,7 @@ def kafka_python_consumer(options: Options, ended: Ended) -> None:
     tell("closed")
 
 
-def aiokafka_consumer(options: Options, ended: Ended) -> None:
+def aiokafka_consumer(options: Options, ended: StopSignal) -> None:
     """The consumer of aiokafka."""
 
     async def consume() -> None:
@@ -259,7 +259,7 @@ def aiokafka_consumer(options: Options, ended: Ended) -> None:
     asyncio.run(consume())
 
 
-ROLES: Mapping[tuple[str, str], Callable[[Options, Ended], None]] = {
+ROLES: Mapping[tuple[str, str], Callable[[Options, StopSignal], None]] = {
     ("producer", "confluent-kafka"): confluent_producer,
     ("producer", "kafka-python"): kafka_python_producer,
     ("producer", "aiokafka"): aiokafka_producer,
@@ -272,7 +272,7 @@ ROLES: Mapping[tuple[str, str], Callable[[Options, Ended], None]] = {
 def main() -> None:
     """Run one client until a signal ends it."""
     options = json.loads(sys.argv[2])
-    ended = Ended()
+    ended = StopSignal()
     tell("started", **options)
     ROLES[sys.argv[1], options["library"]](options, ended)
 

@@ -48,7 +48,7 @@ DEFAULTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ClusterSettings:
     """What a cluster is made of."""
 
     brokers: int = 1
@@ -66,7 +66,7 @@ class Settings:
     ready_seconds: float = 120.0
 
 
-class NotInTime(EnvironmentProblem):
+class ClusterTimeout(EnvironmentProblem):
     """What was waited for did not come about: brokers were too slow for it, or too fast."""
 
 
@@ -78,12 +78,12 @@ after its port was chosen, and again when it is started again."""
 def free_ports(count: int) -> list[int]:
     """Ports of 127.0.0.1 that nobody listens on now. Raises EnvironmentProblem."""
     free = (port for port in random.SystemRandom().sample(_PORTS, len(_PORTS)) if _is_free(port))
-    found = list(islice(free, count))
-    if len(found) < count:
+    result = list(islice(free, count))
+    if len(result) < count:
         raise EnvironmentProblem(
             f"127.0.0.1 has no {count} free ports from {_PORTS.start} to {_PORTS.stop - 1}."
         )
-    return found
+    return result
 
 
 def _is_free(port: int) -> bool:
@@ -115,7 +115,7 @@ class Endpoints:
         return cls(bound, bound, voters)
 
 
-class Node:
+class KafkaNode:
     """One broker and controller in a JVM of its own."""
 
     def __init__(self, number: int, folder: Path, command: Sequence[str]) -> None:
@@ -213,7 +213,7 @@ class Cluster:
         self,
         jars: KafkaJars,
         folder: Path,
-        settings: Settings,
+        settings: ClusterSettings,
         *,
         schemas: Schemas | None = None,
         endpoints: Endpoints | None = None,
@@ -291,7 +291,7 @@ class Cluster:
         )
 
     def await_that(self, what: str, holds: Callable[[], bool], seconds: float) -> None:
-        """Wait for a condition of the cluster. Raises NotInTime when it does not come true."""
+        """Wait for a condition of the cluster. Raises ClusterTimeout when it does not come true."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -302,7 +302,7 @@ class Cluster:
             self._check_alive(what)
             if time.monotonic() > deadline:
                 words = "\n".join(node.last_words() for node in self.nodes.values())
-                raise NotInTime(
+                raise ClusterTimeout(
                     f"It did not come true within {seconds:.0f} s that {what}. The brokers' last "
                     f"words:\n{words[-4000:]}"
                 )
@@ -353,8 +353,8 @@ class Cluster:
 
     def partition(self, topic: str, index: int = 0) -> Body:
         """Leader, leader epoch and ISR of a partition, as a running node tells them."""
-        (found,) = self.metadata([topic])["topics"]
-        for entry in found["partitions"]:
+        (result,) = self.metadata([topic])["topics"]
+        for entry in result["partitions"]:
             if entry["partitionIndex"] == index:
                 partition: Body = entry
                 return partition
@@ -385,10 +385,10 @@ class Cluster:
         """The node that coordinates a group."""
         with self.connection() as connection:
             answer = connection.call("FindCoordinator", {"keyType": 0, "coordinatorKeys": [group]})
-        (found,) = answer["coordinators"]
-        if found["errorCode"]:
-            raise BrokerGone(f"Group {group} has no coordinator: error {found['errorCode']}.")
-        return int(found["nodeId"])
+        (result,) = answer["coordinators"]
+        if result["errorCode"]:
+            raise BrokerGone(f"Group {group} has no coordinator: error {result['errorCode']}.")
+        return int(result["nodeId"])
 
     def end(self) -> None:
         """Kill every node; nothing that was started stays."""
@@ -428,7 +428,7 @@ class Cluster:
                     f"{node.last_words()}"
                 )
 
-    def _node(self, number: int, folder: Path) -> Node:
+    def _node(self, number: int, folder: Path) -> KafkaNode:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "server.properties").write_text(self._properties(number, folder), "utf-8")
         for name, text in _LOGGING.items():
@@ -437,7 +437,7 @@ class Cluster:
         heap = f"{self.settings.heap_mb}m"
         options = [f"-Xmx{heap}", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command = [*self._command(folder, [*options, *jvm]), "kafka.Kafka", "server.properties"]
-        return Node(number, folder, command)
+        return KafkaNode(number, folder, command)
 
     def _command(self, folder: Path, options: Sequence[str]) -> list[str]:
         logging = [

@@ -34,7 +34,7 @@ _NUMBERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class WireField:
     """A field as one version has it on the wire."""
 
     name: str
@@ -57,7 +57,7 @@ class Field:
 class Struct:
     """The fields of a struct in their order on the wire."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[WireField, ...]
     flexible: bool
 
     @classmethod
@@ -67,15 +67,15 @@ class Struct:
         return _struct(definition.get("fields", []), common, version, flexible)
 
     @property
-    def plain(self) -> tuple[Field, ...]:
+    def plain(self) -> tuple[WireField, ...]:
         """The fields that are always sent, in the schema's order."""
         return tuple(entry for entry in self.fields if entry.tag is None)
 
     @property
-    def tagged(self) -> tuple[Field, ...]:
+    def tagged(self) -> tuple[WireField, ...]:
         """The tagged fields, by tag."""
-        found = [entry for entry in self.fields if entry.tag is not None]
-        return tuple(sorted(found, key=lambda entry: entry.tag or 0))
+        fields = [entry for entry in self.fields if entry.tag is not None]
+        return tuple(sorted(fields, key=lambda entry: entry.tag or 0))
 
     def defaults(self) -> dict[str, Any]:
         """The value with every field at its default."""
@@ -106,7 +106,7 @@ def _struct(
 
 def _field(
     entry: Mapping[str, Any], common: Mapping[str, Any], version: int, flexible: bool
-) -> Field:
+) -> WireField:
     kind: str = entry["type"]
     array = kind.startswith("[]")
     kind = kind.removeprefix("[]")
@@ -118,7 +118,7 @@ def _field(
     own = entry.get("flexibleVersions")
     tagged = _within(entry.get("taggedVersions"), version)
     nullable = _within(entry.get("nullableVersions"), version)
-    return Field(
+    return WireField(
         name=camel(entry["name"]),
         type=kind,
         array=array,
@@ -248,7 +248,7 @@ def _indented(lines: Iterator[str], by: int = 1) -> Iterator[str]:
         yield "    " * by + line
 
 
-def _runs(fields: tuple[Field, ...]) -> Iterator[tuple[str, list[Field]]]:
+def _runs(fields: tuple[WireField, ...]) -> Iterator[tuple[str, list[WireField]]]:
     """Neighbouring numbers together (with their format), every other field by itself."""
     for is_number, group in groupby(fields, key=lambda entry: entry.number is not None):
         members = list(group)
@@ -309,7 +309,7 @@ def _read_tagged(
     yield f"if further: return {{**{result}, {TAGGED!r}: further}}, p"
 
 
-def _read_field(source: _Source, entry: Field, name: str) -> Iterator[str]:
+def _read_field(source: _Source, entry: WireField, name: str) -> Iterator[str]:
     if entry.array:
         yield from _read_array(source, entry, name)
     elif entry.struct is not None:
@@ -328,11 +328,11 @@ def _read_field(source: _Source, entry: Field, name: str) -> Iterator[str]:
         yield "    p = e"
 
 
-def _size(entry: Field) -> int:
+def _size(entry: WireField) -> int:
     return struct.calcsize(">" + _NUMBERS[entry.type])
 
 
-def _read_length(entry: Field, *, wide: bool) -> Iterator[str]:
+def _read_length(entry: WireField, *, wide: bool) -> Iterator[str]:
     """Set n to the length, -1 for null."""
     if entry.flexible:
         yield "n = b[p]; p += 1"
@@ -344,7 +344,7 @@ def _read_length(entry: Field, *, wide: bool) -> Iterator[str]:
         yield "if n < -1: negative(n)"
 
 
-def _read_inner(source: _Source, entry: Field, name: str) -> Iterator[str]:
+def _read_inner(source: _Source, entry: WireField, name: str) -> Iterator[str]:
     assert entry.struct is not None
     call = f"{name}, p = {_reader(source, entry.struct)}(b, p)"
     if not entry.nullable:
@@ -356,7 +356,7 @@ def _read_inner(source: _Source, entry: Field, name: str) -> Iterator[str]:
     yield f"else: {call}"
 
 
-def _read_array(source: _Source, entry: Field, name: str) -> Iterator[str]:
+def _read_array(source: _Source, entry: WireField, name: str) -> Iterator[str]:
     yield from _read_length(entry, wide=True)
     yield f"if n < 0: {name} = None" if entry.nullable else "if n < 0: absent()"
     yield "else:"
@@ -374,9 +374,9 @@ def _read_array(source: _Source, entry: Field, name: str) -> Iterator[str]:
     yield "        l.append(v)"
 
 
-def _element(entry: Field) -> Field:
+def _element(entry: WireField) -> WireField:
     """An array's element as a field of its own; none of Kafka's arrays has null elements."""
-    return Field("", entry.type, False, False, entry.flexible, None, None, entry.struct)
+    return WireField("", entry.type, False, False, entry.flexible, None, None, entry.struct)
 
 
 def compile_writer(layout: Struct) -> Writer:
@@ -417,11 +417,11 @@ def _write_struct(source: _Source, layout: Struct) -> Iterator[str]:
     yield "    append_uv(o, tag); append_uv(o, len(t[tag])); o += t[tag]"
 
 
-def _given(source: _Source, entry: Field) -> str:
+def _given(source: _Source, entry: WireField) -> str:
     return f"d.get({entry.name!r}, {source.constant(entry.default)})"
 
 
-def _write_field(source: _Source, entry: Field, value: str) -> Iterator[str]:
+def _write_field(source: _Source, entry: WireField, value: str) -> Iterator[str]:
     if entry.array:
         yield from _write_array(source, entry, value)
     elif entry.struct is not None:
@@ -440,7 +440,7 @@ def _write_field(source: _Source, entry: Field, value: str) -> Iterator[str]:
         yield "    o += x"
 
 
-def _write_null(entry: Field, *, wide: bool) -> Iterator[str]:
+def _write_null(entry: WireField, *, wide: bool) -> Iterator[str]:
     if not entry.nullable:
         yield "if x is None: absent()"
     elif entry.flexible:
@@ -449,14 +449,14 @@ def _write_null(entry: Field, *, wide: bool) -> Iterator[str]:
         yield f"if x is None: o += {bytes([255] * (4 if wide else 2))!r}"
 
 
-def _write_length(entry: Field, *, wide: bool) -> Iterator[str]:
+def _write_length(entry: WireField, *, wide: bool) -> Iterator[str]:
     if entry.flexible:
         yield "append_uv(o, len(x) + 1)"
     else:
         yield f"o += pack('>{'i' if wide else 'h'}', len(x))"
 
 
-def _write_inner(source: _Source, entry: Field, value: str) -> Iterator[str]:
+def _write_inner(source: _Source, entry: WireField, value: str) -> Iterator[str]:
     assert entry.struct is not None
     call = f"{_writer(source, entry.struct)}(o, x)"
     yield f"x = {value}"
@@ -467,7 +467,7 @@ def _write_inner(source: _Source, entry: Field, value: str) -> Iterator[str]:
         yield call
 
 
-def _write_array(source: _Source, entry: Field, value: str) -> Iterator[str]:
+def _write_array(source: _Source, entry: WireField, value: str) -> Iterator[str]:
     yield f"x = {value}"
     yield from _write_null(entry, wide=True)
     yield "else:"

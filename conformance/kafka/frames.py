@@ -43,7 +43,7 @@ def framed(frame: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedMessage:
     """A message that passed."""
 
     direction: str
@@ -66,7 +66,7 @@ class Conversation:
     """The client id that the connection's first request gave."""
     _waiting: dict[int, tuple[int, int, str | None]] = field(default_factory=dict)
 
-    def request(self, frame: bytes) -> Seen:
+    def request(self, frame: bytes) -> ObservedMessage:
         """A request that passes; what cannot be decoded is told, not dropped."""
         try:
             request = self.schemas.decode_request(frame)
@@ -80,7 +80,7 @@ class Conversation:
                 request.version,
                 request.client_id,
             )
-        return Seen(
+        return ObservedMessage(
             "request",
             request.api,
             request.version,
@@ -89,29 +89,31 @@ class Conversation:
             request.body,
         )
 
-    def response(self, frame: bytes) -> Seen:
+    def response(self, frame: bytes) -> ObservedMessage:
         """An answer that passes."""
         if len(frame) < 4:
-            return Seen("response", "?", -1, None, self.client, None, "no correlation id")
+            return ObservedMessage(
+                "response", "?", -1, None, self.client, None, "no correlation id"
+            )
         (correlation,) = struct.unpack_from(">i", frame)
         if correlation not in self._waiting:
             problem = "no request of this connection has its correlation id"
-            return Seen("response", "?", -1, correlation, self.client, None, problem)
+            return ObservedMessage("response", "?", -1, correlation, self.client, None, problem)
         key, version, client = self._waiting.pop(correlation)
         api = self.schemas.api(key)
         try:
             _, body = self.schemas.decode_response(key, version, frame)
         except DecodeError as error:
-            return Seen("response", api, version, correlation, client, None, str(error))
-        return Seen("response", api, version, correlation, client, body)
+            return ObservedMessage("response", api, version, correlation, client, None, str(error))
+        return ObservedMessage("response", api, version, correlation, client, body)
 
-    def _undecoded(self, frame: bytes, problem: str) -> Seen:
+    def _undecoded(self, frame: bytes, problem: str) -> ObservedMessage:
         if len(frame) < 8:
-            return Seen("request", "?", -1, None, self.client, None, problem)
+            return ObservedMessage("request", "?", -1, None, self.client, None, problem)
         key, version, correlation = struct.unpack_from(">hhi", frame)
         self._waiting[correlation] = (key, version, self.client)
         api = self.schemas.api(key)
-        return Seen("request", api, version, correlation, self.client, None, problem)
+        return ObservedMessage("request", api, version, correlation, self.client, None, problem)
 
 
 def plain(value: Any, name: str = "") -> Any:
@@ -134,12 +136,12 @@ def batches(records: bytes) -> list[dict[str, int]]:
 
     A batch that is cut off at the end, as a fetch may be, is left out.
     """
-    found: list[dict[str, int]] = []
+    result: list[dict[str, int]] = []
     position = 0
     while header := header_at(records, position):
         if header.magic != MAGIC or position + header.size > len(records):
             break
-        found.append(
+        result.append(
             {
                 "baseOffset": header.base_offset,
                 "lastOffset": header.base_offset + header.last_offset_delta,
@@ -152,4 +154,4 @@ def batches(records: bytes) -> list[dict[str, int]]:
             }
         )
         position += header.size
-    return found
+    return result

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from conformance.errors import EnvironmentProblem, UserError
 from conformance.kafka.batches import batch_bytes
 from conformance.kafka.client import BrokerGone, Connection
-from conformance.kafka.cluster import Cluster, NotInTime, Settings
+from conformance.kafka.cluster import Cluster, ClusterSettings, ClusterTimeout
 from conformance.kafka.frames import batches
 from conformance.kafka.jars import KafkaJars
 from conformance.kafka.maven import Tell, silent
@@ -44,12 +44,12 @@ class Incident:
     """What happens, and the settings under which it can happen."""
 
     summary: str
-    script: Callable[[Stage], None]
+    script: Callable[[IncidentStage], None]
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class IncidentStage:
     """What a script works with: the cluster, one topic, and where the copies go."""
 
     cluster: Cluster
@@ -86,8 +86,8 @@ class Stage:
 
     def leader(self) -> tuple[int, int]:
         """Leader and leader epoch as a running broker tells them."""
-        found = self.cluster.partition(TOPIC)
-        return int(found["leaderId"]), int(found["leaderEpoch"])
+        result = self.cluster.partition(TOPIC)
+        return int(result["leaderId"]), int(result["leaderEpoch"])
 
     def await_leader(self, node: int | None = None, *, other_than: int | None = None) -> None:
         """Wait for a certain leader, or for any but one."""
@@ -118,8 +118,8 @@ class Stage:
         0 as well before the node has made the log, of which it learns later than the controller.
         """
         path = self.cluster.nodes[node].data / f"{TOPIC}-0" / f"{0:020}.log"
-        found = batches(path.read_bytes()) if path.exists() else []
-        return found[-1]["lastOffset"] + 1 if found else 0
+        result = batches(path.read_bytes()) if path.exists() else []
+        return result[-1]["lastOffset"] + 1 if result else 0
 
     def copy(self) -> None:
         """Copy every node's data directory and server log, as a backup of running brokers does."""
@@ -167,7 +167,7 @@ def make(name: str, jars: KafkaJars, output: Path, *, seed: int = 0, tell: Tell 
     Where brokers are too fast or too slow for the script it starts again with new ones, at most
     `_ATTEMPTS` times.
 
-    Raises UserError if there is no such incident or `output` is there already, NotInTime if the
+    Raises UserError if there is no such incident or `output` is there already, ClusterTimeout if the
     brokers did not come into the state that it needs.
     """
     if name not in INCIDENTS:
@@ -178,9 +178,9 @@ def make(name: str, jars: KafkaJars, output: Path, *, seed: int = 0, tell: Tell 
         try:
             _attempt(INCIDENTS[name], jars, output, seed, tell)
             break
-        except NotInTime as problem:
+        except ClusterTimeout as problem:
             if attempt == _ATTEMPTS:
-                raise NotInTime(
+                raise ClusterTimeout(
                     f"The incident {name} did not happen in {_ATTEMPTS} attempts: its script needs "
                     f"a machine that is less busy. The last attempt: {problem}"
                 ) from problem
@@ -192,12 +192,12 @@ def _attempt(incident: Incident, jars: KafkaJars, output: Path, seed: int, tell:
     aside = output.with_name(f".{output.name}.partial")
     shutil.rmtree(aside, ignore_errors=True)
     work, copies = aside / "work", aside / "copies"
-    settings = Settings(3, seed, properties={**_SMALL_FILES, **incident.settings})
+    settings = ClusterSettings(3, seed, properties={**_SMALL_FILES, **incident.settings})
     try:
         work.mkdir(parents=True)
         schemas = Schemas.of(jars.classpath)
         with Cluster(jars, work, settings, schemas=schemas, tell=tell) as cluster:
-            incident.script(Stage(cluster, copies, tell))
+            incident.script(IncidentStage(cluster, copies, tell))
         copies.rename(output)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -206,7 +206,7 @@ def _attempt(incident: Incident, jars: KafkaJars, output: Path, seed: int, tell:
 # --- scripts --------------------------------------------------------------------------------
 
 
-def _clean(stage: Stage) -> None:
+def _clean(stage: IncidentStage) -> None:
     """Elections, restarts and rebalances in which nothing goes wrong."""
     cluster = stage.cluster
     cluster.create_topic(TOPIC, replicas=3, configs={"min.insync.replicas": "2"})
@@ -216,7 +216,7 @@ def _clean(stage: Stage) -> None:
         stage.tell("a consumer group of KIP-848 shares four partitions")
         cluster.create_topic(SHARED, partitions=4, replicas=3)
         _rebalance_consumers(ConsumerGroup(cluster, "shipping"))
-    with Group(cluster, "billing") as group:
+    with ScriptedGroup(cluster, "billing") as group:
         group.join("m1")
         group.join("m2")
         stage.tell(f"stopping the leader, broker {first}, in order")
@@ -246,7 +246,9 @@ def _knows_consumer_groups(cluster: Cluster) -> bool:
     client = {"clientSoftwareName": "kconform", "clientSoftwareVersion": "1"}
     with cluster.connection() as connection:
         known = connection.call("ApiVersions", client, 3)["finalizedFeatures"]
-    return any(one["name"] == "group.version" and one["maxVersionLevel"] >= 1 for one in known)
+    return any(
+        future["name"] == "group.version" and future["maxVersionLevel"] >= 1 for future in known
+    )
 
 
 def _rebalance_consumers(group: ConsumerGroup) -> None:
@@ -260,7 +262,7 @@ def _rebalance_consumers(group: ConsumerGroup) -> None:
     group.leave("s3")
 
 
-def _zombie(stage: Stage) -> None:
+def _zombie(stage: IncidentStage) -> None:
     """A leader that does not know its successor takes records with acks=1, and must cut them."""
     cluster = stage.cluster
     cluster.create_topic(TOPIC, replicas=3)
@@ -274,12 +276,12 @@ def _zombie(stage: Stage) -> None:
         cluster.nodes[zombie].pause()
         stage.await_leader(other_than=zombie)
         stage.produce(3, text="successor")
-        sent = [pool.submit(append, one, b"taken by the zombie", 1) for one in open_]
+        sent = [pool.submit(append, future, b"taken by the zombie", 1) for future in open_]
         time.sleep(0.5)  # the requests lie in the paused broker's sockets now
         cluster.nodes[zombie].resume()
-        taken = sum(_succeeded(one) for one in sent)
-    if not taken:
-        raise NotInTime("The paused leader learned of its successor first.")
+        count = sum(_succeeded(future) for future in sent)
+    if not count:
+        raise ClusterTimeout("The paused leader learned of its successor first.")
     stage.await_isr(set(cluster.nodes))
     stage.produce(3)
     cluster.stop()
@@ -293,7 +295,7 @@ def _succeeded(sent: Future[int]) -> bool:
         return False
 
 
-def _unclean(stage: Stage) -> None:
+def _unclean(stage: IncidentStage) -> None:
     """A replica outside the ISR is elected; what the dead leader had exposed is lost."""
     cluster = stage.cluster
     leader, late = 1, 2
@@ -317,7 +319,7 @@ def _unclean(stage: Stage) -> None:
     stage.copy()
 
 
-def _re_elected_leader(stage: Stage) -> None:
+def _re_elected_leader(stage: IncidentStage) -> None:
     """A leader that is elected again keeps what it knew of its followers, and exposes too much.
 
     It sleeps through the term of another leader, under which a follower truncated. Apache Kafka
@@ -359,10 +361,10 @@ def _re_elected_leader(stage: Stage) -> None:
         stage.await_leader(leader)
         cluster.nodes[leader].resume()
         stage.await_checkpoint(leader, 10)
-        for one in waiting:
-            one.result(30)  # acks=all: the leader says that it is safe
+        for future in waiting:
+            future.result(30)  # acks=all: the leader says that it is safe
         if stage.log_end(follower) != 8:
-            raise NotInTime("The follower was faster than the fault.")
+            raise ClusterTimeout("The follower was faster than the fault.")
     cluster.nodes[leader].kill()
     cluster.nodes[between].start()
     stage.tell(f"broker {leader} is dead; waiting until its session expires")
@@ -373,7 +375,7 @@ def _re_elected_leader(stage: Stage) -> None:
     stage.copy()
 
 
-def _ends(stage: Stage) -> set[int]:
+def _ends(stage: IncidentStage) -> set[int]:
     return {stage.log_end(node) for node in stage.cluster.nodes}
 
 
@@ -425,7 +427,7 @@ def append(connection: Connection, value: bytes, acks: int) -> int:
 
 
 @dataclass(slots=True)
-class Consumer:
+class ScriptedMember:
     """A member of a consumer group: what it sends with its next heartbeat."""
 
     id: str
@@ -441,11 +443,11 @@ class ConsumerGroup:
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster = cluster
         self._name = name
-        self._members: dict[str, Consumer] = {}
+        self._members: dict[str, ScriptedMember] = {}
 
     def join(self, member: str, *, instance: str | None = None) -> None:
         """A member joins; return when the group is balanced."""
-        self._members[member] = Consumer(_uuid(), instance)
+        self._members[member] = ScriptedMember(_uuid(), instance)
         self._settle()
 
     def leave(self, member: str, *, for_a_while: bool = False) -> None:
@@ -459,36 +461,36 @@ class ConsumerGroup:
         """Heartbeats of all, until two rounds change nothing. Raises EnvironmentProblem."""
         quiet = 0
         for _ in range(_ROUNDS):
-            before = [(one.epoch, one.owned) for one in self._members.values()]
-            for one in self._members.values():
-                self._heartbeat(one)
-            after = [(one.epoch, one.owned) for one in self._members.values()]
+            before = [(future.epoch, future.owned) for future in self._members.values()]
+            for future in self._members.values():
+                self._heartbeat(future)
+            after = [(future.epoch, future.owned) for future in self._members.values()]
             quiet = quiet + 1 if before == after else 0
             if quiet == 2:
                 return
             time.sleep(0.1)
-        raise NotInTime(f"The group {self._name} does not come to rest.")
+        raise ClusterTimeout(f"The group {self._name} does not come to rest.")
 
-    def _heartbeat(self, one: Consumer) -> None:
+    def _heartbeat(self, future: ScriptedMember) -> None:
         """Say what it owns, take what it is given; who was put out joins again."""
         body = {
             "groupId": self._name,
-            "memberId": one.id,
-            "memberEpoch": one.epoch,
-            "instanceId": one.instance,
+            "memberId": future.id,
+            "memberEpoch": future.epoch,
+            "instanceId": future.instance,
             "rebalanceTimeoutMs": 60_000,
             "subscribedTopicNames": [SHARED],
-            "topicPartitions": one.owned,
+            "topicPartitions": future.owned,
         }
         accepted = (0, _UNKNOWN_MEMBER, _FENCED_EPOCH)
         call = partial(self._call_once, "ConsumerGroupHeartbeat", body)
         answer = until_accepted(call, "ConsumerGroupHeartbeat", accepted)
         if answer["errorCode"]:
-            one.epoch, one.owned = 0, []
+            future.epoch, future.owned = 0, []
             return
-        one.epoch = answer["memberEpoch"]
+        future.epoch = answer["memberEpoch"]
         if answer["assignment"] is not None:
-            one.owned = answer["assignment"]["topicPartitions"]
+            future.owned = answer["assignment"]["topicPartitions"]
 
     def _call_once(self, api: str, body: Body) -> Body:
         node = self._cluster.coordinator(self._name)
@@ -518,7 +520,7 @@ def until_accepted(call: Callable[[], Body], what: str, accepted: Sequence[int])
         time.sleep(0.3)
 
 
-class Group:
+class ScriptedGroup:
     """A consumer group of the classic protocol whose members do as they are told."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
@@ -527,7 +529,7 @@ class Group:
         self._ids: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(8)
 
-    def __enter__(self) -> Group:
+    def __enter__(self) -> ScriptedGroup:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -546,21 +548,21 @@ class Group:
             self._rebalance()
 
     def _rebalance(self) -> None:
-        members = sorted(self._ids, key=lambda one: self._ids[one] != "")  # new ones first
+        members = sorted(self._ids, key=lambda future: self._ids[future] != "")  # new ones first
         joining = {}
         for member in members:
             joining[member] = self._pool.submit(self._join, self._ids[member])
             time.sleep(0.3)
-        answers = {member: one.result(60) for member, one in joining.items()}
-        leader = next(m for m, one in answers.items() if one["leader"] == one["memberId"])
+        answers = {member: future.result(60) for member, future in joining.items()}
+        leader = next(m for m, future in answers.items() if future["leader"] == future["memberId"])
         self._ids = {member: answer["memberId"] for member, answer in answers.items()}
-        plan = self._plan([one["memberId"] for one in answers[leader]["members"]])
+        plan = self._plan([future["memberId"] for future in answers[leader]["members"]])
         syncing = [
             self._pool.submit(self._sync, answer, plan if member == leader else [])
             for member, answer in answers.items()
         ]
-        for one in syncing:
-            one.result(60)
+        for future in syncing:
+            future.result(60)
 
     def _plan(self, members: Sequence[str]) -> list[Body]:
         """The topic's one partition to the first member, nothing to the others."""

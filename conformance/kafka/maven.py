@@ -173,14 +173,14 @@ def _run_ivy(
 
 def _told(process: subprocess.Popen[str], name: str, tell: Tell) -> Iterator[str]:
     assert process.stdout is not None
-    found = fetched = 0
+    result = fetched = 0
     for line in process.stdout:
         if match := _FOUND.match(line):
-            found += 1
-            tell(f"{name}: {found} artifacts found, {match[1]}")
+            result += 1
+            tell(f"{name}: {result} artifacts found, {match[1]}")
         elif (match := _DOWNLOADED.search(line)) and ".jar" in line:
             fetched += 1
-            tell(f"{name}: {fetched} of {found} jars fetched, {match[1]}")
+            tell(f"{name}: {fetched} of {result} jars fetched, {match[1]}")
         yield line
 
 

@@ -25,11 +25,11 @@ from conformance.files import space_for
 from conformance.kafka.agent import build_agent
 from conformance.kafka.client import BrokerGone
 from conformance.kafka.clients import require
-from conformance.kafka.cluster import Cluster, Endpoints, Settings
+from conformance.kafka.cluster import Cluster, ClusterSettings, Endpoints
 from conformance.kafka.jars import KafkaJars
 from conformance.kafka.java import compile_java
 from conformance.kafka.maven import Tell, silent
-from conformance.kafka.scenario import Client, Fault, Plan, as_json
+from conformance.kafka.scenario import ScenarioClient, ScenarioPlan, ScheduledFault, as_json
 from conformance.kafka.schemas import Schemas
 from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
@@ -45,7 +45,7 @@ _JAVA_CLIENT = Path(__file__).resolve().parent / "javaclient" / "Consumer.java"
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class RecordingSummary:
     """What was recorded, for a summary."""
 
     folder: Path
@@ -55,10 +55,10 @@ class Recording:
     faults: int
 
 
-class ClientProcess:
+class RecordedClientProcess:
     """A client in a process of its own that can be started, ended in order, and killed."""
 
-    def __init__(self, client: Client, command: Sequence[str], output: Path) -> None:
+    def __init__(self, client: ScenarioClient, command: Sequence[str], output: Path) -> None:
         self.client = client
         self._command = command
         self._output = output
@@ -103,7 +103,7 @@ class ClientProcess:
 
 
 @dataclass(slots=True)
-class _Due:
+class _ScheduledUndo:
     """Something to undo at a time."""
 
     at: float
@@ -112,22 +112,22 @@ class _Due:
 
 
 @dataclass(slots=True)
-class Run:
+class ScenarioRun:
     """A scenario while it runs."""
 
-    plan: Plan
+    plan: ScenarioPlan
     cluster: Cluster
     tap: TapThread | None
-    clients: Mapping[str, ClientProcess]
+    clients: Mapping[str, RecordedClientProcess]
     tell: Tell
     done: list[dict[str, Any]] = field(default_factory=list)
     ended: int = 0
     """When the scenario was over: from then on topics are deleted, or brokers shut down."""
     stalled: float = 0.0
     """Seconds by which this process, asking for a moment's sleep, was woken too late at most."""
-    _due: list[_Due] = field(default_factory=list)
+    _due: list[_ScheduledUndo] = field(default_factory=list)
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> ScenarioRun:
         return self
 
     def __exit__(
@@ -146,10 +146,10 @@ class Run:
         scenario = self.plan.scenario
         unstarted = [client for client in scenario.client if client.starts >= 0]
         while (now := time.monotonic() - started) < scenario.seconds:
-            for client in [one for one in unstarted if one.starts <= now]:
+            for client in [client for client in unstarted if client.starts <= now]:
                 unstarted.remove(client)
                 self.clients[client.name].start()
-            for due in [one for one in self._due if one.at <= now]:
+            for due in [undo for undo in self._due if undo.at <= now]:
                 self._due.remove(due)
                 self._undo(due)
             while waiting and waiting[0].at <= now:
@@ -187,7 +187,7 @@ class Run:
         """How many faults came true."""
         return sum("at" in fault and not fault["problem"] for fault in self.done)
 
-    def _happen(self, fault: Fault, now: float) -> None:
+    def _happen(self, fault: ScheduledFault, now: float) -> None:
         """Let one fault happen; one that cannot is noted as such."""
         node, problem = 0, ""
         try:
@@ -198,7 +198,7 @@ class Run:
             {**as_json(fault), "time": time.monotonic_ns(), "node": node, "problem": problem}
         )
 
-    def _act(self, fault: Fault, now: float) -> int:
+    def _act(self, fault: ScheduledFault, now: float) -> int:
         match fault.action:
             case "kill-client":
                 self.clients[fault.client].kill()
@@ -229,12 +229,12 @@ class Run:
             case _:
                 self._isolate(number)
         undo = {"kill": "start", "stop": "start", "pause": "resume"}.get(fault.action, "mend")
-        self._due.append(_Due(now + fault.seconds, undo, number))
+        self._due.append(_ScheduledUndo(now + fault.seconds, undo, number))
         return number
 
     def _partitions(self, name: str) -> int:
-        (found,) = [topic for topic in self.plan.scenario.topic if topic.name == name]
-        return found.partitions
+        (topic,) = [topic for topic in self.plan.scenario.topic if topic.name == name]
+        return topic.partitions
 
     def _isolate(self, number: int) -> None:
         """Cut a node from the other controllers, both ways: as a leader it becomes a zombie."""
@@ -244,7 +244,7 @@ class Run:
         links = [f"{number}->{other}:controller" for other in others]
         self.tap.cut(*links, *(f"{other}->{number}:controller" for other in others))
 
-    def _undo(self, due: _Due) -> None:
+    def _undo(self, due: _ScheduledUndo) -> None:
         match due.what:
             case "start":
                 self.cluster.nodes[due.node].start()
@@ -255,7 +255,7 @@ class Run:
                 self.tap.mend()
         self.done.append({"action": due.what, "time": time.monotonic_ns(), "node": due.node})
 
-    def _node(self, fault: Fault) -> int:
+    def _node(self, fault: ScheduledFault) -> int:
         if isinstance(fault.node, int):
             return fault.node
         kind, _, name = fault.node.partition(":")
@@ -267,9 +267,9 @@ class Run:
             case "leader":
                 return int(self.cluster.partition(name)["leaderId"])
             case "follower":
-                found = self.cluster.partition(name)
-                return min(set(found["isrNodes"]) - {found["leaderId"]}, default=0) or int(
-                    found["leaderId"]
+                result = self.cluster.partition(name)
+                return min(set(result["isrNodes"]) - {result["leaderId"]}, default=0) or int(
+                    result["leaderId"]
                 )
         raise UserError(
             f"A fault's node is a number, leader:TOPIC, follower:TOPIC, controller or "
@@ -278,7 +278,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Brokers:
+class WatchedCluster:
     """A cluster that is ready, with what watches it."""
 
     cluster: Cluster
@@ -286,7 +286,9 @@ class Brokers:
 
 
 @contextmanager
-def started(plan: Plan, jars: KafkaJars, folder: Path, tell: Tell) -> Iterator[Brokers]:
+def started(
+    plan: ScenarioPlan, jars: KafkaJars, folder: Path, tell: Tell
+) -> Iterator[WatchedCluster]:
     """The brokers of a scenario, recorded in this folder; they end with the block."""
     scenario = plan.scenario
     schemas = Schemas.of(jars.classpath)
@@ -298,19 +300,19 @@ def started(plan: Plan, jars: KafkaJars, folder: Path, tell: Tell) -> Iterator[B
             # Line by line, so that what has happened is in the file.
             file = stack.enter_context((folder / TAP).open("w", buffering=1, encoding="utf-8"))
             tap = stack.enter_context(TapThread(schemas, links, writer_to(file)))
-        settings = Settings(
+        settings = ClusterSettings(
             brokers=scenario.brokers,
             seed=plan.seed,
             properties=scenario.settings,
             jvm=_agent_options(scenario.agent, jars, tell),
         )
         cluster = Cluster(jars, folder, settings, schemas=schemas, endpoints=ends, tell=tell)
-        yield Brokers(stack.enter_context(cluster), tap)
+        yield WatchedCluster(stack.enter_context(cluster), tap)
 
 
 def prepared(
-    plan: Plan, jars: KafkaJars, brokers: Brokers, folder: Path, tell: Tell = silent
-) -> Run:
+    plan: ScenarioPlan, jars: KafkaJars, brokers: WatchedCluster, folder: Path, tell: Tell = silent
+) -> ScenarioRun:
     """A run of the plan whose topics are there, and whose clients will write to the folder."""
     cluster = brokers.cluster
     for topic in plan.scenario.topic:
@@ -321,11 +323,11 @@ def prepared(
             configs=topic.configs,
         )
     clients = _clients(plan, jars, cluster.bootstrap, folder / "clients", tell)
-    return Run(plan, cluster, brokers.tap, clients, tell)
+    return ScenarioRun(plan, cluster, brokers.tap, clients, tell)
 
 
 @contextmanager
-def folder_aside(plan: Plan, output: Path) -> Iterator[Path]:
+def folder_aside(plan: ScenarioPlan, output: Path) -> Iterator[Path]:
     """A folder that becomes `output` if the block ends well, and is removed if it does not.
 
     Raises UserError if `output` is there already, or a client library is missing.
@@ -343,7 +345,9 @@ def folder_aside(plan: Plan, output: Path) -> Iterator[Path]:
             folder.rename(output)
 
 
-def record(plan: Plan, jars: KafkaJars, output: Path, *, tell: Tell = silent) -> Recording:
+def record(
+    plan: ScenarioPlan, jars: KafkaJars, output: Path, *, tell: Tell = silent
+) -> RecordingSummary:
     """Run the plan; the recording is then the folder `output`.
 
     Raises UserError if `output` is there already, a client library or Java is missing, or the
@@ -359,7 +363,7 @@ def record(plan: Plan, jars: KafkaJars, output: Path, *, tell: Tell = silent) ->
             brokers.cluster.stop()
         remove_logging(folder)
         write_manifest(folder, jars, run)
-        return Recording(
+        return RecordingSummary(
             output,
             brokers.tap.passed if brokers.tap else 0,
             brokers.tap.undecoded if brokers.tap else 0,
@@ -376,18 +380,18 @@ def _agent_options(wanted: bool, jars: KafkaJars, tell: Tell) -> tuple[str, ...]
 
 
 def _clients(
-    plan: Plan, jars: KafkaJars, bootstrap: str, folder: Path, tell: Tell
-) -> dict[str, ClientProcess]:
+    plan: ScenarioPlan, jars: KafkaJars, bootstrap: str, folder: Path, tell: Tell
+) -> dict[str, RecordedClientProcess]:
     folder.mkdir()
     return {
-        client.name: ClientProcess(
+        client.name: RecordedClientProcess(
             client, _command(client, jars, bootstrap, tell), folder / f"{client.name}.ndjson"
         )
         for client in plan.scenario.client
     }
 
 
-def _command(client: Client, jars: KafkaJars, bootstrap: str, tell: Tell) -> list[str]:
+def _command(client: ScenarioClient, jars: KafkaJars, bootstrap: str, tell: Tell) -> list[str]:
     if client.library != "java":
         options = {**msgspec.to_builtins(client), "bootstrap": bootstrap}
         module = "conformance.kafka.clients"
@@ -429,7 +433,7 @@ def remove_logging(folder: Path) -> None:
         leftover.unlink()
 
 
-def write_manifest(folder: Path, jars: KafkaJars, run: Run, spoiled: str = "") -> None:
+def write_manifest(folder: Path, jars: KafkaJars, run: ScenarioRun, spoiled: str = "") -> None:
     """Write what the recording is; `spoiled` says why it is none that could be judged."""
     plan, cluster = run.plan, run.cluster
     (folder / "scenario.toml").write_text(plan.text, encoding="utf-8")

@@ -32,7 +32,7 @@ class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     configs: dict[str, str] = {}
 
 
-class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScenarioClient(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A client in a process of its own; `name` is its client id."""
 
     name: str
@@ -51,7 +51,7 @@ class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds after the cluster is ready; -1: only when a fault starts it."""
 
 
-class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScheduledFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Something that happens at a time."""
 
     at: float
@@ -80,21 +80,21 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float = 20.0
     settings: dict[str, str] = {}
     topic: list[Topic] = []
-    client: list[Client] = []
-    fault: list[Fault] = []
+    client: list[ScenarioClient] = []
+    fault: list[ScheduledFault] = []
     random: Faults | None = None
     tap: bool = True
     agent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ScenarioPlan:
     """A scenario with the faults that a seed drew."""
 
     scenario: Scenario
     seed: int
     text: str = field(repr=False)
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[ScheduledFault, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -102,34 +102,36 @@ class Plan:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def read_plan(path: Path, seed: int) -> Plan:
+def read_plan(path: Path, seed: int) -> ScenarioPlan:
     """The scenario at `path` with the faults of this seed. Raises UserError."""
     return plan_of(read_text(path), seed, str(path))
 
 
-def plan_of(text: str, seed: int, name: str = "given") -> Plan:
+def plan_of(text: str, seed: int, name: str = "given") -> ScenarioPlan:
     """The scenario of a text with the faults of this seed. Raises UserError."""
     try:
         scenario = toml.convert(tomllib.loads(text), Scenario)
     except (ValueError, RecursionError) as error:
         raise UserError(f"The scenario {name} cannot be read: {error}") from error
     _check(name, scenario)
-    return Plan(scenario, seed, text, _all_faults(scenario, seed))
+    return ScenarioPlan(scenario, seed, text, _all_faults(scenario, seed))
 
 
-def run_of(plan: Plan, number: int, seed: int) -> Plan:
+def run_of(plan: ScenarioPlan, number: int, seed: int) -> ScenarioPlan:
     """One of several runs on the same brokers: names of its own (`t-r3`), faults of this seed."""
     scenario = _renamed(plan.scenario, f"-r{number}")
-    return Plan(scenario, seed, plan.text, _all_faults(scenario, seed))
+    return ScenarioPlan(scenario, seed, plan.text, _all_faults(scenario, seed))
 
 
 def _renamed(scenario: Scenario, suffix: str) -> Scenario:
     """The scenario with the suffix at each name of a topic, client, group and instance."""
     return msgspec.structs.replace(
         scenario,
-        topic=[msgspec.structs.replace(one, name=one.name + suffix) for one in scenario.topic],
-        client=[_with_suffix(one, suffix, _CLIENT_NAMES) for one in scenario.client],
-        fault=[_with_suffix(one, suffix, _FAULT_NAMES) for one in scenario.fault],
+        topic=[
+            msgspec.structs.replace(topic, name=topic.name + suffix) for topic in scenario.topic
+        ],
+        client=[_with_suffix(client, suffix, _CLIENT_NAMES) for client in scenario.client],
+        fault=[_with_suffix(fault, suffix, _FAULT_NAMES) for fault in scenario.fault],
         random=scenario.random and _with_suffix(scenario.random, suffix, ("node",)),
     )
 
@@ -138,27 +140,27 @@ _CLIENT_NAMES = ("name", "topic", "group", "instance")
 _FAULT_NAMES = ("client", "topic", "node")
 
 
-Named = TypeVar("Named", Client, Fault, Faults)
+Named = TypeVar("Named", ScenarioClient, ScheduledFault, Faults)
 
 
-def _with_suffix(one: Named, suffix: str, fields: Sequence[str]) -> Named:
+def _with_suffix(item: Named, suffix: str, fields: Sequence[str]) -> Named:
     """The suffix at those fields that name anything; not at a node's number, or `controller`."""
     changed = {}
     for field_name in fields:
-        value = getattr(one, field_name)
+        value = getattr(item, field_name)
         named = bool(value) if field_name != "node" else ":" in str(value)
         if named:
             changed[field_name] = value + suffix
-    return msgspec.structs.replace(one, **changed)
+    return msgspec.structs.replace(item, **changed)
 
 
-def _all_faults(scenario: Scenario, seed: int) -> tuple[Fault, ...]:
+def _all_faults(scenario: Scenario, seed: int) -> tuple[ScheduledFault, ...]:
     """The faults that the scenario names and those that the seed draws, in their order."""
     faults = [*scenario.fault, *_drawn(scenario, seed)]
     return tuple(sorted(faults, key=lambda fault: fault.at))
 
 
-def _drawn(scenario: Scenario, seed: int) -> Sequence[Fault]:
+def _drawn(scenario: Scenario, seed: int) -> Sequence[ScheduledFault]:
     """One fault in each period, at a random moment of its first half."""
     drawn = scenario.random
     if drawn is None:
@@ -174,7 +176,7 @@ def _drawn(scenario: Scenario, seed: int) -> Sequence[Fault]:
         node: int | str = drawn.node
         if node == "any":
             node = source.randint(1, scenario.brokers)
-        faults.append(Fault(round(at, 3), action, node, client, topic, drawn.seconds))
+        faults.append(ScheduledFault(round(at, 3), action, node, client, topic, drawn.seconds))
         start += drawn.every
     return faults
 
@@ -214,7 +216,7 @@ def _check(name: str, scenario: Scenario) -> None:
         raise UserError(f"The scenario {name} is wrong: {'; '.join(problems)}.")
 
 
-def _client_problems(client: Client) -> Sequence[str]:
+def _client_problems(client: ScenarioClient) -> Sequence[str]:
     libraries: Mapping[str, Sequence[str]] = {
         "producer": ("confluent-kafka", "kafka-python", "aiokafka"),
         "consumer": ("confluent-kafka", "kafka-python", "aiokafka", "java"),
@@ -231,7 +233,7 @@ def _client_problems(client: Client) -> Sequence[str]:
     return problems
 
 
-def as_json(fault: Fault) -> dict[str, Any]:
+def as_json(fault: ScheduledFault) -> dict[str, Any]:
     """A fault for the recording's manifest."""
     converted: dict[str, Any] = msgspec.to_builtins(fault)
     return converted

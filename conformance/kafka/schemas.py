@@ -66,7 +66,7 @@ class Versions:
 
 
 @dataclass(slots=True)
-class Message:
+class MessageSchema:
     """One schema: a request, a response, a header or a record."""
 
     name: str
@@ -135,11 +135,11 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReceivedRequest:
     """A request as it came, the length in front of it taken off."""
 
     api: str
-    """Its name without `Request`: `Fetch`."""
+    """Its name without `ReceivedRequest`: `Fetch`."""
     api_key: int
     version: int
     correlation_id: int
@@ -148,7 +148,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordValue:
     """A record's value of `__cluster_metadata` or of a coordinator's topic."""
 
     name: str
@@ -160,30 +160,30 @@ class Record:
 class Schemas:
     """All messages of one version of Kafka."""
 
-    messages: Mapping[str, Message]
-    requests: Mapping[int, Message]
-    responses: Mapping[int, Message]
-    metadata: Mapping[int, Message]
+    messages: Mapping[str, MessageSchema]
+    requests: Mapping[int, MessageSchema]
+    responses: Mapping[int, MessageSchema]
+    metadata: Mapping[int, MessageSchema]
     """Records of `__cluster_metadata` by their key."""
-    group_keys: Mapping[int, Message]
+    group_keys: Mapping[int, MessageSchema]
     """Keys of `__consumer_offsets` by the number in front of them."""
 
     @classmethod
     def of(cls, jars: Iterable[Path]) -> Schemas:
         """The schemas in the jars. Raises DataError if there are none."""
-        found = [message for jar in jars for message in _messages_in(jar)]
-        if not found:
+        schemas = [message for jar in jars for message in _messages_in(jar)]
+        if not schemas:
             raise DataError("None of the jars holds the schemas of Kafka's messages.")
         return cls(
-            messages={message.name: message for message in reversed(found)},
-            requests=_by_key(found, "request"),
-            responses=_by_key(found, "response"),
+            messages={message.name: message for message in reversed(schemas)},
+            requests=_by_key(schemas, "request"),
+            responses=_by_key(schemas, "response"),
             # Tiered storage numbers its own records in kafka-storage, from 0 as well.
-            metadata=_by_key((m for m in found if m.artifact != _STORAGE), "metadata"),
-            group_keys=_group_keys(found),
+            metadata=_by_key((m for m in schemas if m.artifact != _STORAGE), "metadata"),
+            group_keys=_group_keys(schemas),
         )
 
-    def message(self, name: str) -> Message:
+    def message(self, name: str) -> MessageSchema:
         """The message of that name: `FetchRequest`. Raises DataError."""
         try:
             return self.messages[name]
@@ -195,7 +195,7 @@ class Schemas:
         known = self.requests.get(key)
         return known.name.removesuffix("Request") if known else f"api {key}"
 
-    def decode_request(self, frame: bytes) -> Request:
+    def decode_request(self, frame: bytes) -> ReceivedRequest:
         """Header and body of a request. Raises DecodeError."""
         try:
             key, version, correlation = struct.unpack_from(">hhi", frame)
@@ -208,7 +208,7 @@ class Schemas:
         header, position = self.message("RequestHeader").decode_at(header_version, frame, 0)
         body = schema.decode(version, frame[position:])
         name = schema.name.removesuffix("Request")
-        return Request(name, key, version, correlation, header["clientId"], body)
+        return ReceivedRequest(name, key, version, correlation, header["clientId"], body)
 
     def encode_request(
         self, api: str, version: int, correlation_id: int, client_id: str | None, body: Body
@@ -252,7 +252,7 @@ class Schemas:
         )
         return header + schema.encode(version, body)
 
-    def decode_metadata_record(self, value: bytes) -> Record:
+    def decode_metadata_record(self, value: bytes) -> RecordValue:
         """A record's value of `__cluster_metadata`: frame version, api key, version, message.
 
         Source: org.apache.kafka.server.common.serialization.AbstractApiMessageSerde.
@@ -266,9 +266,9 @@ class Schemas:
         schema = self.metadata.get(key)
         if frame != 1 or schema is None:
             raise DecodeError(f"A metadata record of frame version {frame}, api key {key}.")
-        return Record(schema.name, version, schema.decode(version, value[position:]))
+        return RecordValue(schema.name, version, schema.decode(version, value[position:]))
 
-    def encode_metadata_record(self, record: Record) -> bytes:
+    def encode_metadata_record(self, record: RecordValue) -> bytes:
         """What `decode_metadata_record` reads."""
         schema = self.message(record.name)
         out = bytearray(b"\x01")
@@ -278,7 +278,7 @@ class Schemas:
 
     def decode_group_record(
         self, key: bytes, value: bytes | None
-    ) -> tuple[Record, Record | None] | None:
+    ) -> tuple[RecordValue, RecordValue | None] | None:
         """A record of `__consumer_offsets`: its key and its value (None: a tombstone).
 
         None if the number in front of the key is of no schema: a newer version wrote it.
@@ -289,15 +289,15 @@ class Schemas:
             return None
         # Until 3.9 the number is the key's version; since 4.0 it is its api key.
         version = number if number in schema.versions and schema.kind == "data" else 0
-        decoded = Record(schema.name, version, schema.decode(version, key[2:]))
+        decoded = RecordValue(schema.name, version, schema.decode(version, key[2:]))
         if value is None:
             return decoded, None
         values = self.message(schema.name.removesuffix("Key") + "Value")
         written = _short(value)
-        return decoded, Record(values.name, written, values.decode(written, value[2:]))
+        return decoded, RecordValue(values.name, written, values.decode(written, value[2:]))
 
 
-def _response_header(schema: Message, version: int) -> int:
+def _response_header(schema: MessageSchema, version: int) -> int:
     # A client cannot know the broker's version yet when it reads this one (KIP-511).
     return int(version in schema.flexible and schema.api_key != _API_VERSIONS)
 
@@ -308,7 +308,7 @@ def _short(data: bytes) -> int:
     return int.from_bytes(data[:2], "big", signed=True)
 
 
-def _by_key(messages: Iterable[Message], kind: str) -> dict[int, Message]:
+def _by_key(messages: Iterable[MessageSchema], kind: str) -> dict[int, MessageSchema]:
     return {
         message.api_key: message
         for message in messages
@@ -316,9 +316,9 @@ def _by_key(messages: Iterable[Message], kind: str) -> dict[int, Message]:
     }
 
 
-def _group_keys(messages: Iterable[Message]) -> dict[int, Message]:
+def _group_keys(messages: Iterable[MessageSchema]) -> dict[int, MessageSchema]:
     """Keys of the group coordinator; up to 3.9 a key's versions are the numbers in front."""
-    keys: dict[int, Message] = {}
+    keys: dict[int, MessageSchema] = {}
     for message in messages:
         if message.artifact != "kafka-group-coordinator" or not message.name.endswith("Key"):
             continue
@@ -329,7 +329,7 @@ def _group_keys(messages: Iterable[Message]) -> dict[int, Message]:
     return keys
 
 
-def _messages_in(jar: Path) -> Iterable[Message]:
+def _messages_in(jar: Path) -> Iterable[MessageSchema]:
     try:
         with zipfile.ZipFile(jar) as archive:
             names = [name for name in archive.namelist() if name.endswith(".json")]
@@ -341,10 +341,10 @@ def _messages_in(jar: Path) -> Iterable[Message]:
         yield parse_schema(text.decode("utf-8"), artifact)
 
 
-def parse_schema(text: str, artifact: str = "") -> Message:
+def parse_schema(text: str, artifact: str = "") -> MessageSchema:
     """A schema file: JSON with comments."""
     definition = json.loads(_COMMENT.sub(lambda match: match[1] or "", text))
-    return Message(
+    return MessageSchema(
         name=definition["name"],
         kind=definition["type"],
         api_key=definition.get("apiKey"),

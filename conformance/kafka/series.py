@@ -23,8 +23,8 @@ from conformance.kafka.maven import Tell, silent
 from conformance.kafka.recording import (
     AGENTS,
     TAP,
-    Brokers,
-    Run,
+    ScenarioRun,
+    WatchedCluster,
     folder_aside,
     observations,
     prepared,
@@ -32,7 +32,7 @@ from conformance.kafka.recording import (
     started,
     write_manifest,
 )
-from conformance.kafka.scenario import Plan, Scenario, run_of
+from conformance.kafka.scenario import Scenario, ScenarioPlan, run_of
 
 SERIES = "series.json"
 STALLED = 2.0
@@ -52,13 +52,13 @@ class Series:
     faults: int
 
 
-def plans(plan: Plan, count: int) -> list[Plan]:
+def plans(plan: ScenarioPlan, count: int) -> list[ScenarioPlan]:
     """So many runs of one scenario, each with names and a seed of its own."""
     return [run_of(plan, number, plan.seed + number - 1) for number in range(1, count + 1)]
 
 
 def record_series(
-    runs: Sequence[Plan], jars: KafkaJars, output: Path, *, tell: Tell = silent
+    runs: Sequence[ScenarioPlan], jars: KafkaJars, output: Path, *, tell: Tell = silent
 ) -> Series:
     """Make these runs on brokers of the first one's settings; the series is the folder `output`.
 
@@ -69,7 +69,7 @@ def record_series(
     first = runs[0]
     with folder_aside(first, output) as folder:
         with started(first, jars, folder, tell) as brokers:
-            recorder = _Recorder(jars, brokers, folder, tell)
+            recorder = _SeriesRecorder(jars, brokers, folder, tell)
             for number, plan in enumerate(runs, 1):
                 if not recorder.run(f"r{number}", plan):
                     break
@@ -89,10 +89,10 @@ def record_series(
         return Series(output, len(recorder.ended), spoiled, seen, recorder.faults)
 
 
-class _Recorder:
+class _SeriesRecorder:
     """Makes run after run on brokers that stay."""
 
-    def __init__(self, jars: KafkaJars, brokers: Brokers, folder: Path, tell: Tell) -> None:
+    def __init__(self, jars: KafkaJars, brokers: WatchedCluster, folder: Path, tell: Tell) -> None:
         self._jars = jars
         self._brokers = brokers
         self._folder = folder
@@ -102,11 +102,11 @@ class _Recorder:
         """Run -> why it is spoiled, or nothing."""
         self.faults = 0
 
-    def run(self, name: str, plan: Plan) -> bool:
+    def run(self, name: str, plan: ScenarioPlan) -> bool:
         """Make one run; whether the brokers are in order after it."""
         target = self._folder / name
         target.mkdir()
-        run = Run(plan, self._brokers.cluster, self._brokers.tap, {}, self._tell)
+        run = ScenarioRun(plan, self._brokers.cluster, self._brokers.tap, {}, self._tell)
         problem, in_order = "", True
         try:
             run = prepared(plan, self._jars, self._brokers, target, self._teller(name))
@@ -128,7 +128,7 @@ class _Recorder:
     def _teller(self, name: str) -> Tell:
         return lambda line: self._tell(f"{name}: {line}")
 
-    def _restored(self, run: Run) -> bool:
+    def _restored(self, run: ScenarioRun) -> bool:
         try:
             run.restore()
         except (BrokerGone, EnvironmentProblem):
@@ -153,7 +153,7 @@ class Cuts:
 
     def move(self, target: Path, scenario: Scenario) -> None:
         """Write what has been written since the last run to this run's folder."""
-        own = _Own.of(scenario)
+        own = _RunNames.of(scenario)
         for path in (*self._folder.glob(TAP), *self._folder.glob(AGENTS)):
             lines = self._new_lines(path)
             kept = lines if path.name == TAP else [line for line in lines if own.has(line)]
@@ -171,7 +171,7 @@ class Cuts:
         return whole.split(b"\n") if whole else []
 
 
-class _About(msgspec.Struct):
+class _LineSubject(msgspec.Struct):
     """What a line of the agent is about."""
 
     partition: str = ""
@@ -181,14 +181,14 @@ class _About(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
+class _RunNames:
     """The names that are a run's own."""
 
     topics: frozenset[str]
     groups: frozenset[str]
 
     @classmethod
-    def of(cls, scenario: Scenario) -> _Own:
+    def of(cls, scenario: Scenario) -> _RunNames:
         return cls(
             frozenset(topic.name for topic in scenario.topic),
             frozenset(client.group for client in scenario.client if client.group),
@@ -200,7 +200,7 @@ class _Own:
         A process that was killed may leave a line unfinished: the next one's first is glued to it.
         """
         try:
-            about = msgspec.json.decode(line, type=_About)
+            about = msgspec.json.decode(line, type=_LineSubject)
         except msgspec.DecodeError:
             return False
         topic = (about.partition or about.registration).rpartition("-")[0]

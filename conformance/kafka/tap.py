@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from conformance.errors import UserError
-from conformance.kafka.frames import Conversation, Seen, Splitter, framed, plain
+from conformance.kafka.frames import Conversation, ObservedMessage, Splitter, framed, plain
 from conformance.kafka.schemas import DecodeError, Schemas
 
 ACTIONS = ("delay", "drop", "hold", "cut")
@@ -33,7 +33,7 @@ _ADDRESSES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TapRule:
     """What happens to messages that match. What is left out matches everything."""
 
     action: str
@@ -54,7 +54,7 @@ class Rule:
         if self.action not in ACTIONS:
             raise UserError(f"A rule's action is one of {', '.join(ACTIONS)}, not {self.action!r}.")
 
-    def matches(self, seen: Seen, link: str) -> bool:
+    def matches(self, seen: ObservedMessage, link: str) -> bool:
         """Whether the rule is about this message."""
         return (
             self.api in ("", seen.api)
@@ -68,10 +68,10 @@ class Rule:
 class _Counted:
     """A rule and how many messages matched it."""
 
-    rule: Rule
+    rule: TapRule
     matched: int = 0
 
-    def applies(self, seen: Seen, link: str) -> bool:
+    def applies(self, seen: ObservedMessage, link: str) -> bool:
         if not self.rule.matches(seen, link):
             return False
         self.matched += 1
@@ -80,7 +80,7 @@ class _Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class TapLink:
     """One port of the tap and the broker's port behind it."""
 
     name: str
@@ -110,7 +110,7 @@ class Tap:
     """The proxy. Use as an asynchronous context manager."""
 
     def __init__(
-        self, schemas: Schemas, links: Sequence[Link], write: Write, *, follow: bool = False
+        self, schemas: Schemas, links: Sequence[TapLink], write: Write, *, follow: bool = False
     ) -> None:
         """With `follow`, brokers' addresses in answers are replaced by ports of this tap, which are
         opened when they are first told: so clients stay on it, whatever the brokers advertise."""
@@ -150,7 +150,7 @@ class Tap:
         """The ports that the tap listens on, in the order in which they were opened."""
         return tuple(server.sockets[0].getsockname()[1] for server in self._servers)
 
-    async def _listen(self, link: Link) -> int:
+    async def _listen(self, link: TapLink) -> int:
         server = await asyncio.start_server(partial(self._accept, link), "127.0.0.1", link.listen)
         self._servers.append(server)
         port: int = server.sockets[0].getsockname()[1]
@@ -169,7 +169,7 @@ class Tap:
                 handler.cancel()
             await asyncio.gather(*handlers, return_exceptions=True)
 
-    def add_rules(self, rules: Iterable[Rule]) -> None:
+    def add_rules(self, rules: Iterable[TapRule]) -> None:
         """Apply these to messages from now on; the first that applies decides."""
         self._rules += [_Counted(rule) for rule in rules]
 
@@ -199,7 +199,7 @@ class Tap:
         self._write({"time": time.monotonic_ns(), "tap": what, "links": list(links)})
 
     def _accept(
-        self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, link: TapLink, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Serve a connection. Its task is known from the start, so that `close` ends it too."""
         if self._closed:
@@ -210,7 +210,7 @@ class Tap:
         handler.add_done_callback(self._handlers.discard)
 
     async def _connected(
-        self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, link: TapLink, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         try:
             await self._serve(link, reader, writer)
@@ -218,7 +218,7 @@ class Tap:
             writer.transport.abort()
 
     async def _serve(
-        self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, link: TapLink, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Pass both directions on until one of them ends."""
         channel = _Channel(next(self._numbers), link.name, Conversation(self._schemas), [writer])
@@ -254,7 +254,7 @@ class Tap:
     async def _pass(
         self,
         channel: _Channel,
-        link: Link,
+        link: TapLink,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         direction: str,
@@ -276,7 +276,7 @@ class Tap:
                         await writer.drain()
 
     async def _message(
-        self, channel: _Channel, link: Link, frame: bytes, direction: str
+        self, channel: _Channel, link: TapLink, frame: bytes, direction: str
     ) -> bytes | None:
         """Decode, write down, disturb; what is passed on, or None."""
         arrived = time.monotonic_ns()
@@ -287,7 +287,7 @@ class Tap:
                 raise ConnectionResetError
         self.passed += 1
         self.undecoded += seen.body is None
-        rule = next((one.rule for one in self._rules if one.applies(seen, channel.link)), None)
+        rule = next((rule.rule for rule in self._rules if rule.applies(seen, channel.link)), None)
         passes = await self._disturbed(rule)
         event = _event(channel, seen, arrived=arrived, rule=rule.action if rule else "")
         self._write(event)
@@ -297,7 +297,7 @@ class Tap:
             return None
         return await self._fronted(seen, frame) if self._follow else frame
 
-    async def _fronted(self, seen: Seen, frame: bytes) -> bytes:
+    async def _fronted(self, seen: ObservedMessage, frame: bytes) -> bytes:
         """The frame with brokers' addresses replaced, if it is an answer that tells some."""
         if seen.direction != "response" or seen.body is None or seen.api not in _ADDRESSES:
             return frame
@@ -312,11 +312,11 @@ class Tap:
         """Our port in front of a broker's address, opened at its first use."""
         address = (place["host"], place["port"])
         if address not in self._fronts:
-            link = Link(f"client->{address[0]}:{address[1]}", 0, address[1], address[0])
+            link = TapLink(f"client->{address[0]}:{address[1]}", 0, address[1], address[0])
             self._fronts[address] = await self._listen(link)
         return self._fronts[address]
 
-    async def _disturbed(self, rule: Rule | None) -> bool:
+    async def _disturbed(self, rule: TapRule | None) -> bool:
         if rule is None:
             return True
         if rule.action == "delay":
@@ -345,7 +345,7 @@ def link_of(name: str, client: str | None) -> str:
 
 def _event(
     channel: _Channel,
-    seen: Seen | None = None,
+    seen: ObservedMessage | None = None,
     *,
     arrived: int = 0,
     rule: str = "",
@@ -388,7 +388,7 @@ class TapThread:
     """A tap on an event loop in a thread of its own, for callers that block."""
 
     def __init__(
-        self, schemas: Schemas, links: Sequence[Link], write: Write, *, follow: bool = False
+        self, schemas: Schemas, links: Sequence[TapLink], write: Write, *, follow: bool = False
     ) -> None:
         self._tap = Tap(schemas, links, write, follow=follow)
         self._loop = asyncio.new_event_loop()
@@ -440,7 +440,7 @@ class TapThread:
         """Open these links again, or all."""
         self._call(partial(self._tap.mend, *links))
 
-    def add_rules(self, rules: Iterable[Rule]) -> None:
+    def add_rules(self, rules: Iterable[TapRule]) -> None:
         """Apply rules from now on."""
         self._call(partial(self._tap.add_rules, list(rules)))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.kafka.cluster import BROKER, CLIENT, CONTROLLER, LISTENERS, Endpoints, free_ports
-from conformance.kafka.tap import Link
+from conformance.kafka.tap import TapLink
 
 
-def tapped(nodes: Sequence[int]) -> tuple[Endpoints, list[Link]]:
+def tapped(nodes: Sequence[int]) -> tuple[Endpoints, list[TapLink]]:
     """Ports for nodes that reach one another, and are reached, through a tap's links.
 
     Controllers have a link for each pair of nodes. The listener between brokers has one for each
@@ -21,14 +21,14 @@ def tapped(nodes: Sequence[int]) -> tuple[Endpoints, list[Link]]:
     advertised = dict(zip(pairs, ports[len(pairs) :], strict=False))
     voters = dict(zip(routes, ports[2 * len(pairs) :], strict=True))
     links = [
-        Link(f"client->{node}", advertised[node, CLIENT], bound[node, CLIENT]) for node in nodes
+        TapLink(f"client->{node}", advertised[node, CLIENT], bound[node, CLIENT]) for node in nodes
     ]
     links += [
-        Link(f"?->{node}:broker", advertised[node, BROKER], bound[node, BROKER], by_client=True)
+        TapLink(f"?->{node}:broker", advertised[node, BROKER], bound[node, BROKER], by_client=True)
         for node in nodes
     ]
     links += [
-        Link(f"{node}->{other}:controller", voters[node, other], bound[other, CONTROLLER])
+        TapLink(f"{node}->{other}:controller", voters[node, other], bound[other, CONTROLLER])
         for node, other in routes
     ]
     return Endpoints(bound, advertised, voters), links

@@ -18,14 +18,14 @@ from typing import TypeAlias
 from conformance.errors import EnvironmentProblem, SpecError, UserError
 from conformance.modelcheck.form import Check
 from conformance.modelcheck.generate import (
-    Generated,
+    GeneratedModule,
     config_text,
     definitions,
     model_values,
     module_text,
 )
 from conformance.modelcheck.labels import specification_parts
-from conformance.modelcheck.outcome import said
+from conformance.modelcheck.outcome import outcome_text
 from conformance.modelcheck.prepare import PreparedModel, written
 from conformance.modelcheck.tlc import SHORT_RUN, Processes, TlcJob, TlcOptions, TlcResult, run_tlc
 from conformance.tla import Action, State, Tools, format_value
@@ -45,7 +45,7 @@ Visit: TypeAlias = "tuple[State | None, int, State]"
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class IndexedBehaviour:
     """n + 1 states and the n actions between them, positions in a list of actions."""
 
     states: tuple[State, ...]
@@ -57,13 +57,13 @@ class Behaviour:
         sources, codes = (None, *self.states), (-1, *self.actions)
         return list(zip(sources, codes, self.states, strict=False))
 
-    def cut(self, visits: int) -> Behaviour:
+    def cut(self, visits: int) -> IndexedBehaviour:
         """Its beginning: so many of its states."""
-        return Behaviour(self.states[:visits], self.actions[: max(visits - 1, 0)])
+        return IndexedBehaviour(self.states[:visits], self.actions[: max(visits - 1, 0)])
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class BehaviourJudgement:
     """What is said of a behaviour: at `step` (0: the initial state) `false` formulas, by name
     and sorted, or one without a value, and why. All is well if there is no step."""
 
@@ -80,10 +80,10 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TlcJudgements:
     """TLC's judgements, None where it met too many undefined visits; its seconds and steps."""
 
-    judgements: tuple[Judgement | None, ...]
+    judgements: tuple[BehaviourJudgement | None, ...]
     steps: int
     seconds: float
 
@@ -91,11 +91,11 @@ class Judged:
 def judge_behaviours(
     prepared: PreparedModel,
     actions: Sequence[Action],
-    behaviours: Sequence[Behaviour],
+    behaviours: Sequence[IndexedBehaviour],
     tools: Tools,
     options: TlcOptions,
     processes: Processes,
-) -> Judged:
+) -> TlcJudgements:
     """Judge the behaviours by the model's Init, the actions and the model's invariants.
 
     Raises SpecError if TLC cannot read the module, UserError if the initial predicate has no name.
@@ -112,12 +112,12 @@ def judge_behaviours(
             run = _run(prepared, generated, parts, tools, options, processes)
             seconds += run.seconds
             if (visit := _stopped(run, parts)) is not None:
-                undefined[visit] = textwrap.shorten(said(run), 300)
+                undefined[visit] = textwrap.shorten(outcome_text(run), 300)
                 continue
             lines = run.transcript.outside
         judgements = _judgements(_first_false(lines, names), behaviours, parts, undefined)
-        return Judged(judgements, sum(len(part.actions) for part in parts), seconds)
-    return Judged((None,) * len(behaviours), 0, seconds)
+        return TlcJudgements(judgements, sum(len(part.actions) for part in parts), seconds)
+    return TlcJudgements((None,) * len(behaviours), 0, seconds)
 
 
 def _initial(prepared: PreparedModel) -> str:
@@ -134,7 +134,7 @@ def _initial(prepared: PreparedModel) -> str:
     return parts.init
 
 
-def _defined(behaviour: Behaviour, undefined: Mapping[Visit, str]) -> Behaviour:
+def _defined(behaviour: IndexedBehaviour, undefined: Mapping[Visit, str]) -> IndexedBehaviour:
     """The behaviour up to its first visit that has no value."""
     if not undefined:
         return behaviour
@@ -146,15 +146,18 @@ def _defined(behaviour: Behaviour, undefined: Mapping[Visit, str]) -> Behaviour:
 
 
 def _generate(
-    prepared: PreparedModel, initial: str, actions: Sequence[Action], parts: Sequence[Behaviour]
-) -> Generated:
+    prepared: PreparedModel,
+    initial: str,
+    actions: Sequence[Action],
+    parts: Sequence[IndexedBehaviour],
+) -> GeneratedModule:
     model, variables = prepared.model, prepared.spec.variables
     invariants = model.check.invariants
     states, values = _tables(parts, len(variables))
     used = {code for part in parts for code in part.actions}
-    held = model_values(state for part in parts for state in part.states)
-    held |= model_values(actions[code].args for code in used)
-    names = sorted(held - {constant.name for constant in prepared.module.constants})
+    members = model_values(state for part in parts for state in part.states)
+    members |= model_values(actions[code].args for code in used)
+    names = sorted(members - {constant.name for constant in prepared.module.constants})
     body = [
         *definitions(model),
         "VARIABLES kconform_t, kconform_i",
@@ -176,7 +179,7 @@ def _generate(
     name = f"{model.spec}__behaviours"
     check = Check(init="kconform_init", next="kconform_next", invariants=(_JUDGE,))
     text = module_text(name, model.spec, body, names)
-    return Generated(name, text, config_text(model, check, names), {})
+    return GeneratedModule(name, text, config_text(model, check, names), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,7 @@ class _States:
     paths: list[list[int]]
 
 
-def _tables(parts: Sequence[Behaviour], width: int) -> tuple[_States, list[list[str]]]:
+def _tables(parts: Sequence[IndexedBehaviour], width: int) -> tuple[_States, list[list[str]]]:
     """The states as tuples of positions, and each variable's values: a text is listed once.
 
     By text, because True and 1 are one key to Python and two values to TLA+.
@@ -261,8 +264,8 @@ def _judge_text(initial: str, invariants: Sequence[str]) -> str:
 
 def _run(
     prepared: PreparedModel,
-    generated: Generated,
-    parts: Sequence[Behaviour],
+    generated: GeneratedModule,
+    parts: Sequence[IndexedBehaviour],
     tools: Tools,
     options: TlcOptions,
     processes: Processes,
@@ -281,53 +284,55 @@ def _run(
     return run
 
 
-def _stopped(run: TlcResult, parts: Sequence[Behaviour]) -> Visit | None:
+def _stopped(run: TlcResult, parts: Sequence[IndexedBehaviour]) -> Visit | None:
     """The visit at which TLC found no value; None if it judged all. SpecError for the rest."""
     transcript = run.transcript
     if transcript.success and run.exit_code == 0:
         return None
     errors = "\n".join(transcript.errors)
     text = transcript.trace[-1].text if transcript.trace else errors
-    found = {name: pattern.search(text) for name, pattern in _WHERE.items()}
-    number, index = found["kconform_t"], found["kconform_i"]
+    match = {name: pattern.search(text) for name, pattern in _WHERE.items()}
+    number, index = match["kconform_t"], match["kconform_i"]
     if run.exit_code not in _NO_VALUE or number is None or index is None:
         # What SANY has to say of a module stands outside of TLC's messages.
-        told = " ".join(line.strip() for line in transcript.outside[-6:])
-        raise SpecError(f"TLC cannot judge the traces: {said(run)} {told}".rstrip())
+        sentence = " ".join(line.strip() for line in transcript.outside[-6:])
+        raise SpecError(f"TLC cannot judge the traces: {outcome_text(run)} {sentence}".rstrip())
     # A state that was reached but not judged, or the step that leads on from one that was.
     judged = 0 if not transcript.trace or _JUDGE in errors else 1
     return parts[int(number[1]) - 1].visits[int(index[1]) - 1 + judged]
 
 
-def _first_false(lines: Iterable[str], names: Sequence[str]) -> dict[int, Judgement]:
+def _first_false(lines: Iterable[str], names: Sequence[str]) -> dict[int, BehaviourJudgement]:
     """What TLC printed, by behaviour: the first step at which something is false.
 
     A line may be there twice: TLC evaluates again when it shows an error.
     """
     false: dict[int, dict[int, set[str]]] = {}
     for line in lines:
-        if found := _LINE.match(line):
-            number, index, name = map(int, found.groups())
+        if match := _LINE.match(line):
+            number, index, name = map(int, match.groups())
             false.setdefault(number - 1, {}).setdefault(index - 1, set()).add(names[name])
     return {
-        number: Judgement(step := min(steps), tuple(sorted(steps[step])))
+        number: BehaviourJudgement(step := min(steps), tuple(sorted(steps[step])))
         for number, steps in false.items()
     }
 
 
 def _judgements(
-    false: Mapping[int, Judgement],
-    behaviours: Sequence[Behaviour],
-    parts: Sequence[Behaviour],
+    false: Mapping[int, BehaviourJudgement],
+    behaviours: Sequence[IndexedBehaviour],
+    parts: Sequence[IndexedBehaviour],
     undefined: Mapping[Visit, str],
-) -> tuple[Judgement, ...]:
+) -> tuple[BehaviourJudgement, ...]:
     return tuple(
         false.get(number) or _unless_cut(behaviour, len(part.states), undefined)
         for number, (behaviour, part) in enumerate(zip(behaviours, parts, strict=True))
     )
 
 
-def _unless_cut(behaviour: Behaviour, judged: int, undefined: Mapping[Visit, str]) -> Judgement:
+def _unless_cut(
+    behaviour: IndexedBehaviour, judged: int, undefined: Mapping[Visit, str]
+) -> BehaviourJudgement:
     if judged == len(behaviour.states):
-        return Judgement()
-    return Judgement(judged, (), undefined[behaviour.visits[judged]])
+        return BehaviourJudgement()
+    return BehaviourJudgement(judged, (), undefined[behaviour.visits[judged]])

@@ -36,10 +36,10 @@ class BranchCounts:
         except SpecError:
             return 0
 
-    def add(self, name: str, taken: int, steps: int = 1) -> None:
+    def add(self, name: str, count: int, steps: int = 1) -> None:
         """Count steps of an action that took these disjuncts."""
-        if taken:
-            self._taken[name, taken] += steps
+        if count:
+            self._taken[name, count] += steps
 
     def count(self, state: State, action: Action, next_state: State) -> None:
         """Count one step."""
@@ -51,12 +51,12 @@ class BranchCounts:
 
     def by_place(self) -> dict[str, int]:
         """Steps by the disjunct's `key`; what was never taken is left out."""
-        found: Counter[str] = Counter()
-        for (name, taken), steps in self._taken.items():
+        result: Counter[str] = Counter()
+        for (name, count), steps in self._taken.items():
             for number, place in enumerate(self._spec.branch_places(name)):
-                if taken >> number & 1:
-                    found[key(place)] += steps
-        return dict(found)
+                if count >> number & 1:
+                    result[key(place)] += steps
+        return dict(result)
 
 
 def key(place: Location) -> str:
@@ -84,7 +84,7 @@ class EdgeBranches:
         states = list(graph.states) if len(chosen) else []
         columns = graph.action, graph.source, graph.target
         kinds: dict[int, int] = {}
-        steps = zip(*(one[chosen].tolist() for one in columns), strict=True)
+        steps = zip(*(column[chosen].tolist() for column in columns), strict=True)
         kind[chosen] = [
             kinds.setdefault(
                 counts.taken(graph.actions[code], states[source], states[target]), len(kinds)
@@ -116,11 +116,11 @@ class EdgeBranches:
         try:
             with np.load(io.BytesIO(blob), allow_pickle=False) as data:
                 head, kind = json.loads(data["head"].tobytes()), data["kind"]
-            taken = tuple(int(bits, 16) for bits in head["taken"])
+            steps = tuple(int(bits, 16) for bits in head["taken"])
             fits = head["places"] == places and kind.shape == (edges,)
         except (ValueError, KeyError, TypeError):
             return None
-        return EdgeBranches(kind, taken) if fits else None
+        return EdgeBranches(kind, steps) if fits else None
 
 
 BranchPlaces = dict[str, list[str]]

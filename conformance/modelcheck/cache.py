@@ -87,14 +87,14 @@ def module_files(root: Path, folders: Sequence[Path]) -> list[Path]:
         for path in folder.glob("*.tla")
     }
     available[root.stem.encode()] = root
-    found: dict[bytes, Path] = {}
+    paths: dict[bytes, Path] = {}
     pending = {root.stem.encode()}
     while pending:
         name = pending.pop()
-        found[name] = available[name]
+        paths[name] = available[name]
         words = set(_IDENTIFIER.findall(available[name].read_bytes()))
-        pending |= (words & available.keys()) - found.keys()
-    return [found[name] for name in sorted(found)]
+        pending |= (words & available.keys()) - paths.keys()
+    return [paths[name] for name in sorted(paths)]
 
 
 def cache_key(parts: Iterable[str], files: Iterable[Path]) -> str:

@@ -336,11 +336,11 @@ class _Engine:
         known = blob and EdgeBranches.from_bytes(blob, places, len(graph.source))
         if known:
             return known
-        found = EdgeBranches.of(counts, graph, visited)
+        branches = EdgeBranches.of(counts, graph, visited)
         asked = asked_edges(counts, graph)
         if asked.any() and not (asked & ~visited).any():
-            self._cache.store("branches", key, found.to_bytes(places))
-        return found
+            self._cache.store("branches", key, branches.to_bytes(places))
+        return branches
 
     def _cached_outcome(self, key: str) -> EngineOutcome | None:
         blob = self._cache.load("check", key)

@@ -57,7 +57,7 @@ class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str = ""
 
 
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ManifestFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file as it stands, together with its bases."""
 
     schema: int

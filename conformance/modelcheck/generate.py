@@ -35,7 +35,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\w+|:>|@@|\.\.|\\\w+|<=|>=|[-+*^%<>]')
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class GeneratedModule:
     """A root module of its own name, its configuration, and what its action labels mean."""
 
     name: str
@@ -77,7 +77,7 @@ def module_text(name: str, spec: str, body: Sequence[str], values: Sequence[str]
 
 def generate(
     model: Model, labelled: LabelledNext | None = None, declared: Iterable[str] = ()
-) -> Generated:
+) -> GeneratedModule:
     """Module and configuration of `model`, with labelled actions if `labelled` is given.
 
     `declared` are the constants that the spec declares: model values beyond them, which TLA+
@@ -85,7 +85,7 @@ def generate(
     """
     if model.own_text:
         text = model.spec_path.read_text(encoding="utf-8")
-        return Generated(model.spec, text, config_text(model, model.check), {})
+        return GeneratedModule(model.spec, text, config_text(model, model.check), {})
     name = f"{model.spec}__model"
     actions = labelled.actions if labelled else ()
     wrappers = {_label(action, number): action for number, action in enumerate(actions)}
@@ -107,7 +107,7 @@ def generate(
         body.append(f"{next_name} =={disjuncts}")
         check = _with_next(check, labelled.init, next_name)
     text = module_text(name, model.spec, body, values)
-    return Generated(name, text, config_text(model, check, values), wrappers)
+    return GeneratedModule(name, text, config_text(model, check, values), wrappers)
 
 
 def _fired(name: str, actions: int) -> str:
@@ -140,11 +140,11 @@ def _with_next(check: Check, init: str, next_name: str) -> Check:
 
 def model_values(values: Iterable[Value]) -> set[str]:
     """The names of the model values that occur in the values."""
-    found: set[str] = set()
+    result: set[str] = set()
 
     def visit(value: Value) -> None:
         if isinstance(value, ModelValue):
-            found.add(value.name)
+            result.add(value.name)
         elif isinstance(value, Fn):
             for key, item in value.items():
                 visit(key)
@@ -155,7 +155,7 @@ def model_values(values: Iterable[Value]) -> set[str]:
 
     for value in values:
         visit(value)
-    return found
+    return result
 
 
 def _standard_modules(texts: Sequence[str]) -> list[str]:

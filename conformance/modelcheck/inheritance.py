@@ -21,7 +21,7 @@ import msgspec
 from conformance import resources
 from conformance.errors import UserError
 from conformance.inputs import fitted, read_toml
-from conformance.modelcheck.form import SCHEMA, Manifest
+from conformance.modelcheck.form import SCHEMA, ManifestFile
 from conformance.modelcheck.names import bundled_manifests, hint
 
 Table = dict[str, object]
@@ -61,9 +61,9 @@ def resolved(path: Path, users: Sequence[Path] = ()) -> Table:
     return whole
 
 
-def read_form(path: Path, whole: Table) -> Manifest:
+def read_form(path: Path, whole: Table) -> ManifestFile:
     """A whole manifest with its types; UserError for a key or a schema that is not known."""
-    manifest = fitted(whole, Manifest, str(path), _WHAT, _PAGE)
+    manifest = fitted(whole, ManifestFile, str(path), _WHAT, _PAGE)
     if manifest.schema != SCHEMA:
         raise UserError(
             f"{path}: `schema` is {manifest.schema}, this kconform reads {SCHEMA}. Use the version "

@@ -48,7 +48,7 @@ def says_always(module: Module, name: str, predicate: str) -> bool:
     """Whether a property has `[]P` for the predicate of that name."""
     definition = module.operator(name)
     parts = None if definition is None else reader_of(module).parts(definition.body)
-    return parts is not None and any(_plain_name(one) == predicate for one in parts.always)
+    return parts is not None and any(_plain_name(part) == predicate for part in parts.always)
 
 
 def encloses(module: Module, definition: Definition, names: Set[str]) -> bool:

@@ -11,7 +11,7 @@ _POSTCONDITION = "POSTCONDITION"
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class IgnoredEntry:
     """An entry of a configuration, as it is written, and why it was not followed."""
 
     entry: str
@@ -30,13 +30,14 @@ def postconditions_for(model: Model, tools: Tools) -> str:
     return "".join(f"{_POSTCONDITION} {name}\n" for name in model.postconditions)
 
 
-def left_out(model: Model, tools: Tools | None) -> tuple[LeftOut, ...]:
+def left_out(model: Model, tools: Tools | None) -> tuple[IgnoredEntry, ...]:
     """What TLC leaves out of the model's configuration, or our own engine if no tools are given."""
     shown = "states are shown as they are, not as an ALIAS has them"
-    found = [LeftOut(entry, shown, judges=False) for entry in model.ignored]
+    entries = [IgnoredEntry(entry, shown, judges=False) for entry in model.ignored]
     if tools is None or not tools.knows(_POSTCONDITION):
         why = "only --engine tlc with a TLC after 2.15 checks it (TLA2TOOLS_JAR names its jar)"
-        found += [
-            LeftOut(f"{_POSTCONDITION} {name}", why, judges=True) for name in model.postconditions
+        entries += [
+            IgnoredEntry(f"{_POSTCONDITION} {name}", why, judges=True)
+            for name in model.postconditions
         ]
-    return tuple(found)
+    return tuple(entries)

@@ -10,7 +10,7 @@ from pathlib import Path
 from conformance import resources
 from conformance.errors import DataError, UserError
 from conformance.inputs import local_path, read_text
-from conformance.modelcheck.form import SCHEMA, Check, Expect, Manifest, Tier
+from conformance.modelcheck.form import SCHEMA, Check, Expect, ManifestFile, Tier
 from conformance.modelcheck.inheritance import read_form, resolved, spec_file, spec_places
 from conformance.modelcheck.names import bundled_manifests, hint, model_name
 from conformance.tla import ModelConfig, Value, format_value, parse_config
@@ -121,10 +121,10 @@ def whole_manifest(model: Model) -> dict[str, object]:
     if model.origin.suffix != ".toml":
         raise UserError(f"{reference(model)} has no manifest. Name a model that has one.")
     table = resolved(model.origin)
-    return {key: table[key] for key in Manifest.__struct_fields__ if key in table}
+    return {key: table[key] for key in ManifestFile.__struct_fields__ if key in table}
 
 
-def _of_manifest(path: Path, manifest: Manifest) -> Model:
+def _of_manifest(path: Path, manifest: ManifestFile) -> Model:
     """What to check, and with which constants, as the manifest itself says it."""
     return Model(
         name=path.stem,
@@ -137,10 +137,10 @@ def _of_manifest(path: Path, manifest: Manifest) -> Model:
     )
 
 
-def _of_config(path: Path, manifest: Manifest, spec: Path) -> Model:
+def _of_config(path: Path, manifest: ManifestFile, spec: Path) -> Model:
     """The same as TLC's configuration says it; UserError if the manifest says some of it too."""
     for key in ("check", "constants", "definitions", "overrides"):
-        if getattr(manifest, key) != getattr(Manifest(SCHEMA, ""), key):
+        if getattr(manifest, key) != getattr(ManifestFile(SCHEMA, ""), key):
             raise UserError(
                 f"{path}: `config` names {manifest.config}, which says what to check and with "
                 f"which constants; so `{key}` has no place here. Remove one of the two."
@@ -162,10 +162,12 @@ def _expression(where: str, value: object) -> str:
         case int():
             return str(value)
         case list():
-            told = ", ".join(f'"{one}"' if isinstance(one, str) else str(one) for one in value)
+            text = ", ".join(
+                f'"{value}"' if isinstance(value, str) else str(value) for value in value
+            )
             raise UserError(
                 f"{where} is a TOML array, which could be a set or a sequence. Write the one that "
-                f"you mean as a string: '{{{told}}}' or '<<{told}>>'."
+                f"you mean as a string: '{{{text}}}' or '<<{text}>>'."
             )
         case _:
             raise UserError(
@@ -201,7 +203,11 @@ def model_from_config(module: Path, config: Path) -> Model:
             deadlock=read.check_deadlock,
         ),
         literals=dict(read.constants),  # a model goes to other processes; no proxy does
-        overrides={one.name: one.operator for one in read.overrides if one.module is None},
+        overrides={
+            override.name: override.operator
+            for override in read.overrides
+            if override.module is None
+        },
         scoped=(
             *(f"{o.name} <- [{o.module}]{o.operator}" for o in read.overrides if o.module),
             *(f"{o.name} = [{o.module}]{format_value(o.value)}" for o in read.scoped_values),
@@ -220,7 +226,7 @@ def _names_what_is_local(module: Path, config: ModelConfig) -> bool:
     return not named.isdisjoint(re.findall(r"\bLOCAL\s+(\w+)", text))
 
 
-def _validate(path: Path, manifest: Manifest, check: Check) -> None:
+def _validate(path: Path, manifest: ManifestFile, check: Check) -> None:
     """The rules that tie one key to another; a configuration's own are checked with its module."""
     expect = manifest.expect
     if not manifest.config and bool(check.specification) == bool(check.init or check.next):
@@ -276,13 +282,13 @@ def find_models(names: Sequence[str] = (), tier: Tier | None = None) -> list[Mod
     if not names:
         models = [load_model(path) for path in bundled_manifests().values()]
         return [model for model in models if tier in (None, model.tier)]
-    found: dict[str, Model] = {}
+    result: dict[str, Model] = {}
     for name in names:
         if _of_module(name) is None:
-            found.update((str(path), load_model(path)) for path in _paths_of(name))
+            result.update((str(path), load_model(path)) for path in _paths_of(name))
         else:
-            found[name] = _module_model(name)
-    return list(found.values())
+            result[name] = _module_model(name)
+    return list(result.values())
 
 
 def reference(model: Model) -> str:
@@ -308,8 +314,8 @@ def near(path: Path) -> str:
 
 def _of_module(name: str) -> tuple[str, str] | None:
     """Module and configuration of a name that has the form of one without a manifest."""
-    module, found, config = name.rpartition(".tla:")
-    if found:
+    module, text, config = name.rpartition(".tla:")
+    if text:
         return f"{module}.tla", config
     return (name, "") if name.endswith(".tla") else None
 
@@ -329,19 +335,19 @@ def _paths_of(name: str) -> list[Path]:
     if file.suffix == ".toml" and file.is_file():
         return [file]
     if file.is_dir():
-        found = sorted(path for path in file.rglob("*.toml") if path.name not in _SETTINGS)
-        if found:
-            return found
+        paths = sorted(path for path in file.rglob("*.toml") if path.name not in _SETTINGS)
+        if paths:
+            return paths
     known = bundled_manifests()
     if name in known:
         return [known[name]]
-    found = [
+    paths = [
         path
         for full, path in known.items()
         if full.startswith(f"{name.rstrip('/')}/") or full.rpartition("/")[2] == name
     ]
-    if found:
-        return found
+    if paths:
+        return paths
     raise UserError(
         f"There is no model {name}.{hint(name, known)} Give the path of a manifest below models/, "
         "without its .toml, or the path of a manifest of your own."

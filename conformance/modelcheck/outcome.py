@@ -10,7 +10,7 @@ import msgspec
 
 from conformance.errors import SpecError
 from conformance.events import Reason
-from conformance.modelcheck.generate import FIRED, Generated
+from conformance.modelcheck.generate import FIRED, GeneratedModule
 from conformance.modelcheck.labels import is_safety_property, says_always
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.tlc import TlcResult
@@ -102,11 +102,15 @@ class EngineOutcome(msgspec.Struct, frozen=True):
         )
 
 
-def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec) -> EngineOutcome:
+def read_outcome(
+    run: TlcResult, model: Model, generated: GeneratedModule, spec: Spec
+) -> EngineOutcome:
     """Make sense of a run; SpecError where TLC could not read module or configuration."""
     transcript, module = run.transcript, spec.module
     if run.exit_code in _EXIT_PARSE_ERRORS:
-        raise SpecError(f"TLC cannot read the model {model.name} ({model.origin}): {said(run)}")
+        raise SpecError(
+            f"TLC cannot read the model {model.name} ({model.origin}): {outcome_text(run)}"
+        )
     result = _result(run, model)
     violation = transcript.violation if result == "violated" else None
     name = _violated_name(violation, model, module) if violation else ""
@@ -128,7 +132,7 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
         ending=_ending(transcript),
         why=why(spec, name, violation.kind, _states(transcript, spec)) if violation else (),
         never_fired=None if model.check.simulation else _never_fired(transcript, generated),
-        error=said(run) if result == "error" else "",
+        error=outcome_text(run) if result == "error" else "",
     )
     assumption = _assumption_of(violation, module)
     return outcome if assumption is None else of_assumption(outcome, spec, assumption)
@@ -175,7 +179,7 @@ def _failed_to_evaluate(run: TlcResult) -> bool:
     return run.exit_code >= 75 or run.exit_code < 0
 
 
-def said(run: TlcResult) -> str:
+def outcome_text(run: TlcResult) -> str:
     """TLC's own words, errors first, else the end of what stood outside its messages."""
     if run.transcript.errors:
         return "\n".join(run.transcript.errors).strip()
@@ -227,7 +231,9 @@ def _states(transcript: Transcript, spec: Spec) -> list[State]:
     return [read(state.text) for state in transcript.trace]
 
 
-def _kept_steps(transcript: Transcript, generated: Generated, spec: Spec) -> tuple[KeptStep, ...]:
+def _kept_steps(
+    transcript: Transcript, generated: GeneratedModule, spec: Spec
+) -> tuple[KeptStep, ...]:
     steps: list[KeptStep] = []
     for state in transcript.trace:
         action = generated.labels.get(state.label)
@@ -260,14 +266,14 @@ def _ending(transcript: Transcript) -> str:
     return ""
 
 
-def _never_fired(transcript: Transcript, generated: Generated) -> tuple[str, ...] | None:
+def _never_fired(transcript: Transcript, generated: GeneratedModule) -> tuple[str, ...] | None:
     if not generated.labels:
         return None
     actions = list(generated.labels.values())
     fired = {
-        actions[int(found[1])].name
+        actions[int(match[1])].name
         for line in transcript.outside
-        if (found := _FIRED_LINE.match(line))
+        if (match := _FIRED_LINE.match(line))
     }
     return tuple(dict.fromkeys(a.name for a in actions if a.name not in fired))
 

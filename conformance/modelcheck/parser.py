@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from conformance.errors import SpecError
 from conformance.modelcheck.cache import Cache, cache_dir, cache_key, module_files
-from conformance.modelcheck.generate import Generated, definitions, module_text
+from conformance.modelcheck.generate import GeneratedModule, definitions, module_text
 from conformance.modelcheck.manifest import MODEL_VALUES, Model
 from conformance.tla import OWN_MODULES, Module, Tools, check_size, export_xml, read_xml
 
@@ -51,7 +51,7 @@ class Parser:
         with self._lock:
             self._announced.update((_key(model), model) for model in models)
 
-    def module(self, model: Model, plain: Generated, tools: Tools) -> Module:
+    def module(self, model: Model, plain: GeneratedModule, tools: Tools) -> Module:
         """The model's module, `plain` being its text. SpecError with SANY's message."""
         key = _key(model)
         with self._lock:
@@ -59,7 +59,7 @@ class Parser:
                 self._parse(key, model, plain, tools)
             return self._parsed[key]
 
-    def _parse(self, key: _Key, model: Model, plain: Generated, tools: Tools) -> None:
+    def _parse(self, key: _Key, model: Model, plain: GeneratedModule, tools: Tools) -> None:
         family = [
             other
             for known, other in self._announced.items()
@@ -80,13 +80,15 @@ class Parser:
     def _parse_family(self, family: Sequence[Model], tools: Tools) -> dict[_Key, Module]:
         renamings = [_rename(model, f"m{number}_") for number, model in enumerate(family)]
         name = f"{family[0].spec}__models"
-        text = module_text(name, family[0].spec, [line for one in renamings for line in one.lines])
+        text = module_text(
+            name, family[0].spec, [line for renaming in renamings for line in renaming.lines]
+        )
         whole = self._load(name, text, family[0], tools)
-        foreign = {new for one in renamings for new in one.names.values()}
+        foreign = {new for renaming in renamings for new in renaming.names.values()}
         shared = {name: uid for name, uid in whole.operators.items() if name not in foreign}
         return {
-            _key(model): _view(whole, shared, one.names, f"{model.spec}__model")
-            for model, one in zip(family, renamings, strict=True)
+            _key(model): _view(whole, shared, renaming.names, f"{model.spec}__model")
+            for model, renaming in zip(family, renamings, strict=True)
         }
 
     def _load(self, name: str, text: str, model: Model, tools: Tools) -> Module:
@@ -120,7 +122,7 @@ def _key(model: Model) -> _Key:
 
 
 @dataclass(frozen=True, slots=True)
-class _Renaming:
+class _FamilyRenaming:
     """The definitions of one model of a family, and what they are called in it."""
 
     lines: tuple[str, ...]
@@ -157,19 +159,19 @@ def _can_be_renamed(model: Model) -> bool:
     return all(head.isidentifier() for head in heads) and not heads & used
 
 
-def _rename(model: Model, prefix: str) -> _Renaming:
+def _rename(model: Model, prefix: str) -> _FamilyRenaming:
     names = {head: prefix + head for head in _heads(model)}
     lines = tuple(
         _IDENTIFIER.sub(lambda match: names.get(match[0], match[0]), line)
         for line in definitions(model)
     )
-    return _Renaming(lines, names)
+    return _FamilyRenaming(lines, names)
 
 
 def _unreadable(model: Model, text: str, error: str) -> SpecError:
     """SANY's complaint about a module that nobody has seen, told of the model's own text."""
     complaint = error.partition("SANY says: ")[2]
-    number = int(found[1]) if (found := re.search(r"line (\d+)", complaint)) else 1
+    number = int(match[1]) if (match := re.search(r"line (\d+)", complaint)) else 1
     lines = [line for line in text.splitlines()[:number] if line.strip() and line != "===="]
     unknown = "Unknown operator" in complaint and model.config is None
     return SpecError(

@@ -25,7 +25,7 @@ def _extended(root: Path, folders: Sequence[Path]) -> Iterator[Path]:
         names = _EXTENDS.findall(module.read_text(encoding="utf-8"))
         for name in re.findall(r"\w+", ",".join(names)):
             places = (folder / f"{name}.tla" for folder in (module.parent, *folders))
-            found = next((place for place in places if place.is_file()), None)
-            if found is not None and name not in seen:
+            path = next((place for place in places if place.is_file()), None)
+            if path is not None and name not in seen:
                 seen.add(name)
-                pending.append(found)
+                pending.append(path)

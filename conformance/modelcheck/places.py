@@ -14,8 +14,8 @@ from conformance.tla import OWN_MODULES
 def with_texts(shown: Exhibit, model: Model, location: str = "") -> Exhibit:
     """The exhibit with the text of every module that its reasons name, or a finding's location."""
     places = (*(reason.location for reason in shown.reasons), location)
-    files = (place(model, one).partition(":")[0] for one in places if one)
-    names = [Path(one) for one in dict.fromkeys(files) if one.endswith(".tla")]
+    files = (place(model, place_name).partition(":")[0] for place_name in places if place_name)
+    names = [Path(place_name) for place_name in dict.fromkeys(files) if place_name.endswith(".tla")]
     texts = (
         ModuleText(file.stem, str(file), file.read_text(encoding="utf-8"))
         for file in names

@@ -13,7 +13,7 @@ from conformance.errors import UnsupportedError, UserError
 from conformance.modelcheck.cache import cache_key, module_files
 from conformance.modelcheck.generate import (
     OWN_OPERATORS,
-    Generated,
+    GeneratedModule,
     LabelledNext,
     generate,
 )
@@ -31,7 +31,7 @@ class PreparedModel:
     model: Model
     module: Module
     spec: Spec
-    generated: Generated
+    generated: GeneratedModule
 
 
 def prepare(model: Model, tools: Tools, parser: Parser | None = None) -> PreparedModel:
@@ -67,7 +67,7 @@ def bound_again(model: Model, module: Module) -> PreparedModel:
 
 
 @contextmanager
-def written(generated: Generated) -> Iterator[tuple[Path, Path]]:
+def written(generated: GeneratedModule) -> Iterator[tuple[Path, Path]]:
     """Module and configuration as files in a folder that exists as long as the context."""
     with tempfile.TemporaryDirectory(prefix="kconform-model-") as folder:
         yield generated.write(Path(folder))

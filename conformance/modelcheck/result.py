@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.events import Exhibit, Finding, JsonValue
 from conformance.modelcheck.form import Expect
-from conformance.modelcheck.left_out import LeftOut
+from conformance.modelcheck.left_out import IgnoredEntry
 from conformance.modelcheck.manifest import Model, near, reference
 from conformance.modelcheck.outcome import EngineOutcome
 from conformance.modelcheck.pictures import picture_of
@@ -24,7 +24,7 @@ from conformance.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ModelProblem:
     """One thing that is not as expected. `key` is a finding's: no figures, so that it stays."""
 
     key: str
@@ -45,7 +45,7 @@ class CheckResult:
     model: Model
     outcome: EngineOutcome
     verdict: Verdict
-    problems: tuple[Problem, ...]
+    problems: tuple[ModelProblem, ...]
     """In what it differs from the expectation."""
     seconds: float
     jar_sha256: str
@@ -54,7 +54,7 @@ class CheckResult:
     """`python` if our own evaluator searched."""
     unchecked: tuple[str, ...] = ()
     """Properties that the engine could not check in full: then what holds is inconclusive."""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[IgnoredEntry, ...] = ()
     """Entries of the configuration that the engine did not follow."""
 
     @property
@@ -95,13 +95,13 @@ class CheckResult:
             return f"not exhausted: {generated:,} states of random behaviours, no violation"
         if _only_assumes(self.model):
             return "the assumptions hold; there are no behaviours"
-        told = f"{outcome.result}, {counted(outcome.distinct_states or 0, 'distinct state')}"
+        report = f"{outcome.result}, {counted(outcome.distinct_states or 0, 'distinct state')}"
         if self.unchecked:
             names = ", ".join(self.unchecked)
-            told += f"; not checked, check it with TLC: {names}"
-        if entries := [one.entry for one in self.left_out if one.judges]:
-            told += f"; not checked: {', '.join(entries)}"
-        return told + self._not_stated()
+            report += f"; not checked, check it with TLC: {names}"
+        if entries := [entry.entry for entry in self.left_out if entry.judges]:
+            report += f"; not checked: {', '.join(entries)}"
+        return report + self._not_stated()
 
     def _not_stated(self) -> str:
         """What the model's manifest could state, so that it stays; empty if it states it."""
@@ -148,17 +148,17 @@ class CheckResult:
         return place(self.model, at) if at else near(self.model.origin)
 
     def _message(self) -> str:
-        said = self.outcome.is_broken()
-        said = f"{said[:1].upper()}{said[1:]}"
+        text = self.outcome.is_broken()
+        text = f"{text[:1].upper()}{text[1:]}"
         match self.outcome.kind:
             case ViolationKind.ASSUMPTION:
                 return (
-                    f"{said} for the constants of {near(self.model.origin)}. Mend the one or the "
+                    f"{text} for the constants of {near(self.model.origin)}. Mend the one or the "
                     "other: nothing was searched."
                 )
             case ViolationKind.POSTCONDITION:
-                found = counted(self.outcome.distinct_states or 0, "distinct state")
-                return f"{said} after the search, which found {found}."
+                result = counted(self.outcome.distinct_states or 0, "distinct state")
+                return f"{text} after the search, which found {result}."
             case _:
                 return self.model.description
 
@@ -192,7 +192,7 @@ class CheckResult:
             "collision_probability": outcome.collision_probability,
             "never_fired": None if outcome.never_fired is None else list(outcome.never_fired),
             "unchecked": list(self.unchecked),
-            "left_out": [{"entry": one.entry, "why": one.why} for one in self.left_out],
+            "left_out": [{"entry": entry.entry, "why": entry.why} for entry in self.left_out],
             "problems": list(map(str, self.problems)),
             "story": list(self.story()),
             "seconds": round(self.seconds, 3),
@@ -212,7 +212,7 @@ def judge(
     cached: bool,
     engine: str = "tlc",
     unchecked: tuple[str, ...] = (),
-    left_out: tuple[LeftOut, ...] = (),
+    left_out: tuple[IgnoredEntry, ...] = (),
 ) -> CheckResult:
     """Hold what the engine found against what the model expects.
 
@@ -223,7 +223,7 @@ def judge(
     open_question = not_judged and outcome.result == "holds"
     problems = () if open_question else tuple(_problems(model, outcome))
     verdict = _verdict(outcome, problems)
-    partly = unchecked or any(one.judges for one in left_out)
+    partly = unchecked or any(entry.judges for entry in left_out)
     if verdict is Verdict.PASS and outcome.result == "holds" and partly:
         verdict = Verdict.INCONCLUSIVE
     return CheckResult(
@@ -236,7 +236,7 @@ def _only_assumes(model: Model) -> bool:
     return not (model.check.specification or model.check.init)
 
 
-def _verdict(outcome: EngineOutcome, problems: Sequence[Problem]) -> Verdict:
+def _verdict(outcome: EngineOutcome, problems: Sequence[ModelProblem]) -> Verdict:
     if outcome.result == "error":
         return Verdict.ERROR
     if outcome.result == "timeout":
@@ -244,12 +244,12 @@ def _verdict(outcome: EngineOutcome, problems: Sequence[Problem]) -> Verdict:
     return Verdict.FAIL if problems else Verdict.PASS
 
 
-def _problems(model: Model, outcome: EngineOutcome) -> list[Problem]:
-    def problem(kind: str, text: str) -> list[Problem]:
-        return [Problem(f"{model.name}:{kind}", text)]
+def _problems(model: Model, outcome: EngineOutcome) -> list[ModelProblem]:
+    def problem(kind: str, text: str) -> list[ModelProblem]:
+        return [ModelProblem(f"{model.name}:{kind}", text)]
 
     result, expect = outcome.result, model.expect
-    violation = [Problem(formula_key(outcome.violated), _violation(model, outcome))]
+    violation = [ModelProblem(formula_key(outcome.violated), _violation(model, outcome))]
     if result == "error":
         return problem("cannot_be_evaluated", f"TLC cannot evaluate it: {outcome.error}")
     if result == "timeout":
@@ -264,12 +264,20 @@ def _problems(model: Model, outcome: EngineOutcome) -> list[Problem]:
             violation if result == "violated" else problem("holds", _no_violation(expect, outcome))
         )
     if result == "holds":
-        return [one for text in _other_numbers(expect, outcome) for one in problem("size", text)]
+        return [
+            model_problem
+            for text in _other_numbers(expect, outcome)
+            for model_problem in problem("size", text)
+        ]
     if result == "not exhausted":
         return []
     if outcome.violated != expect.violated:
         return violation
-    return [one for text in _other_length(expect, outcome) for one in problem("length", text)]
+    return [
+        model_problem
+        for text in _other_length(expect, outcome)
+        for model_problem in problem("length", text)
+    ]
 
 
 def _is_empty(model: Model, outcome: EngineOutcome) -> bool:

@@ -14,7 +14,7 @@ from types import TracebackType
 
 from conformance.errors import EnvironmentProblem
 from conformance.modelcheck.form import Simulation
-from conformance.modelcheck.tlc_output import Code, Transcript, messages, statistics
+from conformance.modelcheck.tlc_output import MessageCode, Transcript, messages, statistics
 from conformance.tla import Tools, library_path
 
 OnProgress = Callable[[int, int], None]
@@ -151,7 +151,7 @@ def run_tlc(
             process = processes.start(command, job.module.parent)
         except OSError as error:
             raise EnvironmentProblem(f"Java ({tools.java}) does not start: {error}.") from error
-        watch = Watch(processes, process, options.timeout)
+        watch = TlcWatch(processes, process, options.timeout)
         try:
             transcript = listen(process.stdout or (), on_progress)
             process.wait()
@@ -212,14 +212,14 @@ def listen(lines: Iterable[str], on_progress: OnProgress) -> Transcript:
     transcript = Transcript()
     for message in messages(lines):
         transcript.add(message)
-        if message.code == Code.PROGRESS and (numbers := statistics(message.text)):
+        if message.code == MessageCode.PROGRESS and (numbers := statistics(message.text)):
             on_progress(*numbers)
-        elif message.code == Code.PROGRESS_SIMULATION and transcript.generated_states:
+        elif message.code == MessageCode.PROGRESS_SIMULATION and transcript.generated_states:
             on_progress(transcript.generated_states, 0)
     return transcript
 
 
-class Watch:
+class TlcWatch:
     """Ends the process when its time is over; `fired` says that it did."""
 
     def __init__(

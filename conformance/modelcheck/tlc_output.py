@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 
-class Code(IntEnum):
+class MessageCode(IntEnum):
     """The message codes that matter here."""
 
     VERSION = 2262
@@ -53,7 +53,7 @@ class ViolationKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TlcMessage:
     """One message; code 0 is a line outside of messages. Severity 1 is an error, 3 a warning."""
 
     code: int
@@ -96,14 +96,14 @@ class Transcript:
     errors: list[str] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
 
-    def add(self, message: Message) -> None:
+    def add(self, message: TlcMessage) -> None:
         """Take in one message."""
         handler = _HANDLERS.get(message.code)
         if handler is not None:
             handler(self, message.text)
         elif message.code == 0:
             self.outside.append(message.text)
-        elif message.severity in (1, 2) and message.code != Code.BEHAVIOR:
+        elif message.severity in (1, 2) and message.code != MessageCode.BEHAVIOR:
             self.errors.append(message.text)
 
 
@@ -112,7 +112,7 @@ _END = re.compile(r"^@!@!@ENDMSG (-?\d+) @!@!@$")
 _MARKER = re.compile(r"@!@!@(?:STARTMSG|ENDMSG) \S+ @!@!@")
 
 
-def messages(lines: Iterable[str]) -> Iterator[Message]:
+def messages(lines: Iterable[str]) -> Iterator[TlcMessage]:
     """The messages in TLC's output, as they are complete; a cut-off last one is dropped.
 
     TLC wraps an error's message into another one: what is inside belongs to the outer one.
@@ -125,9 +125,9 @@ def messages(lines: Iterable[str]) -> Iterator[Message]:
             if start := _START.match(line):
                 head, text = (int(start[1]), int(start[2])), []
             elif line.strip():
-                yield Message(0, 0, line)
+                yield TlcMessage(0, 0, line)
         elif (end := _END.match(line)) and int(end[1]) == head[0]:
-            yield Message(*head, "\n".join(text))
+            yield TlcMessage(*head, "\n".join(text))
             head = None
         else:
             inner = _MARKER.sub("", line)
@@ -148,8 +148,8 @@ _NAMED = re.compile(
 
 def statistics(text: str) -> tuple[int, int] | None:
     """Generated and distinct states in a progress or final message."""
-    found = _STATS.search(text)
-    return (_integer(found[1]), _integer(found[2])) if found else None
+    match = _STATS.search(text)
+    return (_integer(match[1]), _integer(match[2])) if match else None
 
 
 def _integer(text: str) -> int:
@@ -164,13 +164,13 @@ def _stats(transcript: Transcript, text: str) -> None:
 
 def _simulated(transcript: Transcript, text: str) -> None:
     # Simulation remembers no state, so how many are distinct nobody knows.
-    if found := _SIMULATED.search(text):
-        transcript.generated_states = _integer(found[1] or found[2])
+    if match := _SIMULATED.search(text):
+        transcript.generated_states = _integer(match[1] or match[2])
 
 
 def _depth(transcript: Transcript, text: str) -> None:
-    if found := _NUMBER.search(text):
-        transcript.depth = _integer(found[0])
+    if match := _NUMBER.search(text):
+        transcript.depth = _integer(match[0])
 
 
 def _success(transcript: Transcript, text: str) -> None:
@@ -192,8 +192,8 @@ def _finished(transcript: Transcript, _text: str) -> None:
 def _violated(kind: ViolationKind) -> Callable[[Transcript, str], None]:
     def handler(transcript: Transcript, text: str) -> None:
         if transcript.violation is None:
-            found = _NAMED.match(text)
-            transcript.violation = Violation(kind, found[1] if found else "")
+            match = _NAMED.match(text)
+            transcript.violation = Violation(kind, match[1] if match else "")
 
     return handler
 
@@ -221,14 +221,14 @@ def _assertion(transcript: Transcript, text: str) -> None:
 
 def _state(transcript: Transcript, text: str) -> None:
     head, _, state = text.partition("\n")
-    found = _TRACE_STATE.match(head)
-    action = _STATE_ACTION.match(found[2]) if found else None
+    match = _TRACE_STATE.match(head)
+    action = _STATE_ACTION.match(match[2]) if match else None
     transcript.trace.append(TraceState(action[1] if action else "", state.strip()))
 
 
 def _back_to_state(transcript: Transcript, text: str) -> None:
-    if found := _NUMBER.search(text):
-        transcript.back_to = _integer(found[0])
+    if match := _NUMBER.search(text):
+        transcript.back_to = _integer(match[0])
 
 
 def _stuttering(transcript: Transcript, _text: str) -> None:
@@ -236,24 +236,24 @@ def _stuttering(transcript: Transcript, _text: str) -> None:
 
 
 _HANDLERS: dict[int, Callable[[Transcript, str], None]] = {
-    Code.VERSION: _version,
-    Code.FINISHED: _finished,
-    Code.SUCCESS: _success,
-    Code.SEARCH_DEPTH: _depth,
-    Code.STATS: _stats,
-    Code.PROGRESS: _stats,
-    Code.PROGRESS_SIMULATION: _simulated,
-    Code.STATS_SIMULATION: _simulated,
-    Code.ASSUMPTION_FALSE: _violated(ViolationKind.ASSUMPTION),
-    Code.INVARIANT_INITIAL: _violated_initially(ViolationKind.INVARIANT),
-    Code.PROPERTY_INITIAL: _violated_initially(ViolationKind.ACTION_PROPERTY),
-    Code.INVARIANT: _violated(ViolationKind.INVARIANT),
-    Code.ACTION_PROPERTY: _violated(ViolationKind.ACTION_PROPERTY),
-    Code.DEADLOCK: _violated(ViolationKind.DEADLOCK),
-    Code.TEMPORAL: _violated(ViolationKind.TEMPORAL_PROPERTY),
-    Code.ASSERT_FAILED: _assertion,
-    Code.POSTCONDITION_FALSE: _postcondition,
-    Code.STATE: _state,
-    Code.BACK_TO_STATE: _back_to_state,
-    Code.STUTTERING: _stuttering,
+    MessageCode.VERSION: _version,
+    MessageCode.FINISHED: _finished,
+    MessageCode.SUCCESS: _success,
+    MessageCode.SEARCH_DEPTH: _depth,
+    MessageCode.STATS: _stats,
+    MessageCode.PROGRESS: _stats,
+    MessageCode.PROGRESS_SIMULATION: _simulated,
+    MessageCode.STATS_SIMULATION: _simulated,
+    MessageCode.ASSUMPTION_FALSE: _violated(ViolationKind.ASSUMPTION),
+    MessageCode.INVARIANT_INITIAL: _violated_initially(ViolationKind.INVARIANT),
+    MessageCode.PROPERTY_INITIAL: _violated_initially(ViolationKind.ACTION_PROPERTY),
+    MessageCode.INVARIANT: _violated(ViolationKind.INVARIANT),
+    MessageCode.ACTION_PROPERTY: _violated(ViolationKind.ACTION_PROPERTY),
+    MessageCode.DEADLOCK: _violated(ViolationKind.DEADLOCK),
+    MessageCode.TEMPORAL: _violated(ViolationKind.TEMPORAL_PROPERTY),
+    MessageCode.ASSERT_FAILED: _assertion,
+    MessageCode.POSTCONDITION_FALSE: _postcondition,
+    MessageCode.STATE: _state,
+    MessageCode.BACK_TO_STATE: _back_to_state,
+    MessageCode.STUTTERING: _stuttering,
 }

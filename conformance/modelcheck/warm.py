@@ -27,7 +27,7 @@ from conformance.modelcheck.tlc import (
     TlcJob,
     TlcOptions,
     TlcResult,
-    Watch,
+    TlcWatch,
     jvm_options,
     listen,
     optimizes,
@@ -97,8 +97,8 @@ def _gateway_jar() -> Path | None:
     """py4j's jar among Spark's; None where Spark is not installed."""
     spark = find_spec("pyspark")
     folders = spark.submodule_search_locations if spark else None
-    found = [jar for folder in folders or () for jar in Path(folder).glob("jars/py4j-*.jar")]
-    return found[0] if found else None
+    paths = [jar for folder in folders or () for jar in Path(folder).glob("jars/py4j-*.jar")]
+    return paths[0] if paths else None
 
 
 class _Jvm:
@@ -157,7 +157,7 @@ class _Jvm:
         outcome = _Outcome()
         with tempfile.TemporaryDirectory(prefix="run-", dir=self._folder.name) as scratch:
             caller = threading.Thread(target=self._call, args=(job, Path(scratch), outcome))
-            watch = Watch(self._processes, self._process, self._options.timeout)
+            watch = TlcWatch(self._processes, self._process, self._options.timeout)
             try:
                 caller.start()
                 transcript = listen(self._lines(), on_progress)
@@ -236,8 +236,8 @@ class _Java:
         finally:
             loader.close()
             made, self._made = self._made, []
-            for one in made:
-                self._gateway.detach(one)
+            for run in made:
+                self._gateway.detach(run)
         self.say(_END)
         return code
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conformance.plugin.cases import ConformanceTests, Run
+    from conformance.plugin.cases import ConformanceTests, TestRun
     from conformance.stages.context import Workbench
     from conformance.suites.suite import Suite
 
@@ -35,9 +35,9 @@ def conformance_tests(
     suite that covers every transition is cut into `parts` tests. Assign the class to a name that
     pytest collects, as `TestStore`.
     """
-    from conformance.plugin.cases import Subject, tests_of
+    from conformance.plugin.cases import TestedModel, tests_of
 
-    return tests_of(Subject(model, config, system, parts))
+    return tests_of(TestedModel(model, config, system, parts))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,20 +58,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="class")
-def kconform_run(request: pytest.FixtureRequest) -> Run:
+def kconform_run(request: pytest.FixtureRequest) -> TestRun:
     """What the tests of one class share: settings, model, events."""
-    from conformance.plugin.cases import Run
+    from conformance.plugin.cases import TestRun
 
-    return Run.of(request)
+    return TestRun.of(request)
 
 
 @pytest.fixture(scope="class")
-def kconform_bench(kconform_run: Run) -> Workbench:
+def kconform_bench(kconform_run: TestRun) -> Workbench:
     """The model's state graph and its system."""
     return kconform_run.bench()
 
 
 @pytest.fixture(scope="class")
-def kconform_suite(kconform_run: Run, kconform_bench: Workbench) -> Suite:
+def kconform_suite(kconform_run: TestRun, kconform_bench: Workbench) -> Suite:
     """The minimal suite that covers every transition of the graph."""
     return kconform_run.suite(kconform_bench)

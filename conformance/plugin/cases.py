@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from conformance.compared import Compared, total
+from conformance.compared import ComparedStates, total
 from conformance.config import load_settings
 from conformance.errors import UserError
 from conformance.events import Event, Finding, StageFinished
@@ -28,7 +28,7 @@ from conformance.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class TestedModel:
     """What a class of tests is about, as the user named it."""
 
     model: str
@@ -55,7 +55,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TestRun:
     """What the tests of one class share."""
 
     context: Context
@@ -65,11 +65,11 @@ class Run:
     """None: the active Hypothesis profile."""
     seed: int | None
     """As it was given on the command line."""
-    compared: dict[int, Compared] = field(default_factory=dict)
+    compared: dict[int, ComparedStates] = field(default_factory=dict)
     """By the suite's parts that were driven in this process."""
 
     @staticmethod
-    def of(request: pytest.FixtureRequest) -> Run:
+    def of(request: pytest.FixtureRequest) -> TestRun:
         """The settings of the current folder, as for the command line; the class's model."""
         with mistakes_told():
             settings = load_settings(Path.cwd())
@@ -80,7 +80,7 @@ class Run:
         check_options = CheckOptions(jobs=settings.jobs)
         chosen = settings.seed if seed is None else seed
         context = Context(settings, events.append, check_options, chosen)
-        return Run(context, model, events, None if profile is None else Profile(profile), seed)
+        return TestRun(context, model, events, None if profile is None else Profile(profile), seed)
 
     def bench(self) -> Workbench:
         """The model's state graph, from the cache or TLC, and the system."""
@@ -95,7 +95,7 @@ class Run:
 class ConformanceTests:
     """Model check, suite and exploration of one subject; `tests_of` makes the class to collect."""
 
-    subject: ClassVar[Subject]
+    subject: ClassVar[TestedModel]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """One test per part of the suite, numbered without running TLC: collecting is free."""
@@ -104,14 +104,14 @@ class ConformanceTests:
             ids = [f"part-{number}-of-{parts}" for number in range(1, parts + 1)]
             metafunc.parametrize("kconform_part", range(parts), ids=ids)
 
-    def test_model(self, kconform_run: Run) -> None:
+    def test_model(self, kconform_run: TestRun) -> None:
         """The spec itself is in order: TLC finds no violation."""
         with _passing(kconform_run):
             check(kconform_run.context, [kconform_run.model])
 
     def test_suite(
         self,
-        kconform_run: Run,
+        kconform_run: TestRun,
         kconform_bench: Workbench,
         kconform_suite: Suite,
         kconform_part: int,
@@ -130,7 +130,7 @@ class ConformanceTests:
         if len(run.compared) == parts and (gap := total(run.compared.values()).gap):
             pytest.fail(f"all parts of the suite together: {gap}", pytrace=False)
 
-    def test_exploration(self, kconform_run: Run, kconform_bench: Workbench) -> None:
+    def test_exploration(self, kconform_run: TestRun, kconform_bench: Workbench) -> None:
         """Hypothesis finds no way on which the system leaves the spec."""
         run = kconform_run
         with _passing(run):
@@ -138,13 +138,13 @@ class ConformanceTests:
             explore(run.context, kconform_bench, search)
 
 
-def tests_of(subject: Subject) -> type[ConformanceTests]:
+def tests_of(subject: TestedModel) -> type[ConformanceTests]:
     """The class of tests of one subject."""
     return type("ConformanceTests", (ConformanceTests,), {"subject": subject})
 
 
 @contextmanager
-def _passing(run: Run) -> Iterator[None]:
+def _passing(run: TestRun) -> Iterator[None]:
     """Fail the test with the stories unless every stage that ends within passes."""
     run.events.clear()
     with mistakes_told():

@@ -19,7 +19,7 @@ from conformance.tla import load_json
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RecordedLine:
     """A line of the agent's or the tap's file; `time` is in nanoseconds."""
 
     time: int
@@ -65,9 +65,9 @@ def manifest(recording: Path) -> JsonObject:
             f"{recording} is no recording: it has no recording.json. `kconform cluster record` "
             "writes one."
         )
-    told = _read(path)
-    check_manifest(str(path), told)
-    return told
+    report = _read(path)
+    check_manifest(str(path), report)
+    return report
 
 
 def series(folder: Path) -> list[str]:
@@ -86,12 +86,12 @@ def _read(path: Path) -> JsonObject:
 
 def _object(place: Path | str, text: str | bytes) -> JsonObject:
     try:
-        found = load_json(text)
+        result = load_json(text)
     except DataError as error:
         raise DataError(f"{place} is no part of a recording: {error}.") from error
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise DataError(f"{place} is no part of a recording: it holds no object.")
-    return found
+    return result
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
@@ -101,7 +101,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
             yield number, _object(f"{path}:{number}", line)
 
 
-def agents_lines(recording: Path) -> Iterator[Seen]:
+def agents_lines(recording: Path) -> Iterator[RecordedLine]:
     """What the agents of all nodes wrote, node by node; `time` is the section's end.
 
     Raises DataError for a line that lacks what the readers of groups and partitions use.
@@ -110,4 +110,4 @@ def agents_lines(recording: Path) -> Iterator[Seen]:
         place = path.relative_to(recording)
         for number, line in read_lines(path):
             check_agents_line(f"{path}:{number}", line)
-            yield Seen(line["time"], f"{place}:{number}", line["node"], line)
+            yield RecordedLine(line["time"], f"{place}:{number}", line["node"], line)

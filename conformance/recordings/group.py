@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.recordings.folder import (
+    RecordedLine,
     RecordedTrace,
-    Seen,
     agents_lines,
     manifest,
     read_lines,
 )
 from conformance.recordings.lines import JsonObject, check_taps_line
-from conformance.recordings.terms import Observation, Terms, terms
+from conformance.recordings.terms import GroupObservation, Terms, terms
 
 MODEL = "group/recorded-2m"
 """Names the specification and what holds of it; every constant is in the mapping."""
@@ -100,26 +100,26 @@ def group_traces(recording: Path) -> Iterator[RecordedTrace]:
 
     Raises DataError if the folder is no recording.
     """
-    told = manifest(recording)
-    observed: dict[str, list[Seen]] = {}
+    report = manifest(recording)
+    observed: dict[str, list[RecordedLine]] = {}
     for seen in agents_lines(recording):
         if "group" in seen.body:
             of_group = observed.setdefault(seen.body["group"], [])
             of_group.append(replace(seen, time=seen.body["entered"]))
     exchanges = _exchanges(recording)
     for group in sorted(observed):
-        coordinators = terms(observed[group], told)
-        if any(one.seen.body["state"] for one in coordinators.observations):
-            yield _trace(told, group, coordinators, exchanges.get(group, []))
+        coordinators = terms(observed[group], report)
+        if any(observation.seen.body["state"] for observation in coordinators.observations):
+            yield _trace(report, group, coordinators, exchanges.get(group, []))
 
 
 def _trace(
-    told: JsonObject, group: str, of_group: Terms, all_exchanges: Sequence[_Exchange]
+    report: JsonObject, group: str, of_group: Terms, all_exchanges: Sequence[_Exchange]
 ) -> RecordedTrace:
-    observed = [one.seen for one in of_group.observations]
-    names = _Names.of(observed)
+    observed = [observation.seen for observation in of_group.observations]
+    names = _MemberIdNames.of(observed)
     exchanges = list(_of_the_group(all_exchanges, of_group, names))
-    crashes = list(_crashes(told, exchanges, names))
+    crashes = list(_crashes(report, exchanges, names))
     restarts = [*crashes, *_forgetful(exchanges, names, crashes)]
     events = [
         *_steps(of_group.observations, exchanges, names),
@@ -129,12 +129,12 @@ def _trace(
     events.sort(key=lambda event: event["time"])
     ordered = [{"trace": group, **event, "time": event["time"] / 1e9} for event in events]
     constants = {**_FREE, **_constants(observed, exchanges, names)}
-    model = REWRITTEN if int(str(told.get("kafka", "0")).partition(".")[0]) >= 4 else MODEL
+    model = REWRITTEN if int(str(report.get("kafka", "0")).partition(".")[0]) >= 4 else MODEL
     return RecordedTrace(group, model, tuple(ordered), constants, SILENT, steps=4)
 
 
 def _of_the_group(
-    exchanges: Iterable[_Exchange], of_group: Terms, names: _Names
+    exchanges: Iterable[_Exchange], of_group: Terms, names: _MemberIdNames
 ) -> Iterator[_Exchange]:
     """The requests that the group's coordinator had to do with, or nobody.
 
@@ -144,21 +144,26 @@ def _of_the_group(
     had moved: who waits for a join when its coordinator resigns is answered NOT_COORDINATOR.
     """
     handled = list(_handled(of_group.observations, names))
-    for one in exchanges:
-        member = one.request.body["body"].get("memberId")
-        beside = one.api in _BESIDE
+    for exchange in exchanges:
+        member = exchange.request.body["body"].get("memberId")
+        beside = exchange.api in _BESIDE
         stranger = member not in names.ids if member else member == "" and beside
-        if stranger or of_group.of_a_zombie(one.node, one.request.time):
+        if stranger or of_group.of_a_zombie(exchange.node, exchange.request.time):
             continue
-        moved = bool(one.errors & _ELSEWHERE) and any(map(one.may_be, handled))
-        if not (moved or of_group.answered_by_a_zombie(one.node, one.request.time, one.answered)):
-            yield one
+        moved = bool(exchange.errors & _ELSEWHERE) and any(map(exchange.may_be, handled))
+        if not (
+            moved
+            or of_group.answered_by_a_zombie(
+                exchange.node, exchange.request.time, exchange.answered
+            )
+        ):
+            yield exchange
         elif not beside:
-            yield _Exchange(one.request)
+            yield _Exchange(exchange.request)
 
 
 @dataclass(frozen=True, slots=True)
-class _Handled:
+class _HandledRequest:
     """What a request did to a group: at which broker, when, of which kind, whose."""
 
     node: str
@@ -167,20 +172,24 @@ class _Handled:
     process: str
 
 
-def _handled(observations: Iterable[Observation], names: _Names) -> Iterator[_Handled]:
-    for one in observations:
-        operation, _, arguments = one.seen.body["operation"].partition(" ")
+def _handled(
+    observations: Iterable[GroupObservation], names: _MemberIdNames
+) -> Iterator[_HandledRequest]:
+    for observation in observations:
+        operation, _, arguments = observation.seen.body["operation"].partition(" ")
         process = _whose(arguments, names)
         if operation in _HANDLERS and process is not None:
-            yield _Handled(one.seen.node, one.seen.time, _HANDLERS[operation], process)
+            yield _HandledRequest(
+                observation.seen.node, observation.seen.time, _HANDLERS[operation], process
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
     """A member's request and the answer, if one came."""
 
-    request: Seen
-    response: Seen | None = None
+    request: RecordedLine
+    response: RecordedLine | None = None
 
     @property
     def node(self) -> str:
@@ -190,20 +199,20 @@ class _Exchange:
     @property
     def api(self) -> str:
         """What was asked."""
-        found: str = self.request.body["api"]
-        return found
+        result: str = self.request.body["api"]
+        return result
 
     @property
     def client(self) -> str:
         """The client id of who asked."""
-        found: str = self.request.body["client"]
-        return found
+        result: str = self.request.body["client"]
+        return result
 
     def waits(self, time: int) -> bool:
         """Whether it has no answer by then."""
         return self.response is None or time < self.answered
 
-    def may_be(self, handled: _Handled) -> bool:
+    def may_be(self, handled: _HandledRequest) -> bool:
         """Whether this is the request that was handled: at its broker, before it was answered."""
         asked = (self.node, f"Handle{self.api}", self.client)
         in_time = self.request.time <= handled.time <= self.answered
@@ -212,8 +221,8 @@ class _Exchange:
     @property
     def member(self) -> str:
         """Under which id it was asked."""
-        found: str = self.request.body["body"].get("memberId") or ""
-        return found
+        result: str = self.request.body["body"].get("memberId") or ""
+        return result
 
     @property
     def answered(self) -> int:
@@ -233,26 +242,26 @@ class _Exchange:
 def _exchanges(recording: Path) -> dict[str, list[_Exchange]]:
     """Each group's requests at the tap, in their order."""
     path = recording / "tap.ndjson"
-    found: dict[tuple[int, int], _Exchange] = {}
+    result: dict[tuple[int, int], _Exchange] = {}
     for number, line in read_lines(path) if path.is_file() else ():
         body = line.get("body")
         if not body or line.get("api") not in (*_SENT, *_BESIDE):
             continue
         check_taps_line(f"{path}:{number}", line)
-        seen = Seen(line["time"], f"tap.ndjson:{number}", line["link"], line)
+        seen = RecordedLine(line["time"], f"tap.ndjson:{number}", line["link"], line)
         key = (line["connection"], line["correlation"])
         if line["direction"] == "request":
-            found[key] = _Exchange(seen)
-        elif line["direction"] == "response" and key in found:
-            found[key] = _Exchange(found[key].request, seen)
+            result[key] = _Exchange(seen)
+        elif line["direction"] == "response" and key in result:
+            result[key] = _Exchange(result[key].request, seen)
     groups: dict[str, list[_Exchange]] = {}
-    for one in sorted(found.values(), key=lambda one: one.request.time):
-        groups.setdefault(one.request.body["body"].get("groupId", ""), []).append(one)
+    for item in sorted(result.values(), key=lambda item: item.request.time):
+        groups.setdefault(item.request.body["body"].get("groupId", ""), []).append(item)
     return groups
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class _MemberIdNames:
     """Member ids by the specification's names: `m1-1` is the first id of client `m1`."""
 
     ids: Mapping[str, str]
@@ -260,12 +269,12 @@ class _Names:
     """Client id -> group.instance.id, or `none`."""
 
     @classmethod
-    def of(cls, observed: Iterable[Seen]) -> _Names:
+    def of(cls, observed: Iterable[RecordedLine]) -> _MemberIdNames:
         """Numbered in the order in which the coordinator came to know them."""
         ids: dict[str, str] = {}
         instances: dict[str, str] = {}
         counts: dict[str, int] = {}
-        for seen in sorted(observed, key=lambda one: one.time):
+        for seen in sorted(observed, key=lambda item: item.time):
             state = seen.body["state"] or {"members": {}, "pendingMembers": []}
             members: Mapping[str, JsonObject] = state["members"]
             for real in [*state["pendingMembers"], *members]:
@@ -286,7 +295,7 @@ class _Names:
 
     def set_of(self, real: Iterable[str]) -> JsonObject:
         """A set of ids as ITF writes it."""
-        return {"#set": sorted(self.ids[one] for one in real)}
+        return {"#set": sorted(self.ids[item] for item in real)}
 
 
 def _client_of(member_id: str) -> str:
@@ -295,17 +304,17 @@ def _client_of(member_id: str) -> str:
 
 
 def _steps(
-    observations: Sequence[Observation], exchanges: Sequence[_Exchange], names: _Names
+    observations: Sequence[GroupObservation], exchanges: Sequence[_Exchange], names: _MemberIdNames
 ) -> Iterator[JsonObject]:
     """One event per observation: the coordinator's variables after a step, and which it may be."""
     before: JsonObject | None = None
     last = 0
-    for one in observations:
-        seen = one.seen
+    for observation in observations:
+        seen = observation.seen
         state = _state(_settled(seen.body["state"]), names)
-        if one.takes_over:
-            before = state if one.loaded else _state(None, names)
-            yield _fail_over(one, before, last, exchanges)
+        if observation.takes_over:
+            before = state if observation.loaded else _state(None, names)
+            yield _fail_over(observation, before, last, exchanges)
         last = seen.time
         if before == state:
             continue  # the leader's SyncGroup came: it counts when its record is stored
@@ -315,23 +324,23 @@ def _steps(
 
 
 def _fail_over(
-    one: Observation, state: JsonObject, last: int, exchanges: Iterable[_Exchange]
+    item: GroupObservation, state: JsonObject, last: int, exchanges: Iterable[_Exchange]
 ) -> JsonObject:
     """Another coordinator. One that finds nothing in the log shows it with its first answer."""
-    time = one.seen.time
-    if not one.loaded:
+    time = item.seen.time
+    if not item.loaded:
         asked = (
             exchange.request.time - 1
             for exchange in exchanges
             if exchange.response is not None
-            and exchange.node == one.seen.node
+            and exchange.node == item.seen.node
             and exchange.request.time > last
             and not exchange.errors & _ELSEWHERE
         )
         time = min([time, *asked])
     return {
         "time": time,
-        "source": one.seen.source,
+        "source": item.seen.source,
         "action": {"name": "FailOver", "args": []},
         "state": state,
     }
@@ -346,7 +355,10 @@ def _settled(state: JsonObject | None) -> JsonObject | None:
     """
     if state and state["state"] == "Stable":
         members = state["members"].items()
-        return {**state, "members": {real: {**one, "awaitingJoin": False} for real, one in members}}
+        return {
+            **state,
+            "members": {real: {**item, "awaitingJoin": False} for real, item in members},
+        }
     leader = state["leader"] if state else None
     if not state or state["state"] != "CompletingRebalance" or leader not in state["members"]:
         return state
@@ -360,52 +372,54 @@ def _settled(state: JsonObject | None) -> JsonObject | None:
     }
 
 
-def _action(operation: str, names: _Names) -> JsonObject | list[JsonObject]:
+def _action(operation: str, names: _MemberIdNames) -> JsonObject | list[JsonObject]:
     """The action of a section: of the request that it is part of, else one of the timers', or of
     the append of an assignment that is refused, as when the offsets partition has another leader.
     """
     name, _, arguments = operation.partition(" ")
     if name not in _HANDLERS:
-        handled = [{"name": one} for one in sorted({*_HANDLERS.values(), *_LATE.values()})]
+        handled = [{"name": item} for item in sorted({*_HANDLERS.values(), *_LATE.values()})]
         refused = {"name": "FailToStoreAssignment"}
         return [*handled, *_TIMERS, refused, {"name": "DeleteGroup", "args": []}]
     process = _whose(arguments, names)
     handled_as = [_HANDLERS[name], *filter(None, [_LATE.get(_HANDLERS[name])])]
-    return [{"name": one, "args": [process]} for one in handled_as]
+    return [{"name": item, "args": [process]} for item in handled_as]
 
 
-def _whose(arguments: str, names: _Names) -> str | None:
+def _whose(arguments: str, names: _MemberIdNames) -> str | None:
     """The process that the arguments of an operation tell of, a JSON list, or nothing."""
-    told = json.loads(arguments) if arguments else []
-    return next(filter(None, (_process(value, names) for value in told)), None)
+    report = json.loads(arguments) if arguments else []
+    return next(filter(None, (_process(value, names) for value in report)), None)
 
 
-def _process(value: object, names: _Names) -> str | None:
+def _process(value: object, names: _MemberIdNames) -> str | None:
     """The process that an argument tells of: by its member id or its client id."""
     if isinstance(value, dict):
-        found = (_process(value.get(key), names) for key in ("memberId", "clientId"))
-        return next(filter(None, found), None)
+        result = (_process(value.get(key), names) for key in ("memberId", "clientId"))
+        return next(filter(None, result), None)
     if not isinstance(value, str):
         return None
     return names.client(value) or (value if value in names.instances else None)
 
 
 def _sends(
-    exchanges: Sequence[_Exchange], names: _Names, restarts: Sequence[JsonObject]
+    exchanges: Sequence[_Exchange], names: _MemberIdNames, restarts: Sequence[JsonObject]
 ) -> Iterator[JsonObject]:
     """What members did, as far as the tap tells; what no coordinator took is left out."""
-    taken = [
-        one for one in exchanges if one.client in names.instances and not one.errors & _ELSEWHERE
+    step = [
+        exchange
+        for exchange in exchanges
+        if exchange.client in names.instances and not exchange.errors & _ELSEWHERE
     ]
-    yield from _in_turn([one for one in taken if one.api not in _BESIDE], restarts)
-    moments = [(one["action"]["args"][0], one["time"]) for one in restarts]
-    for one in _first_refused(exchanges):
+    yield from _in_turn([item for item in step if item.api not in _BESIDE], restarts)
+    moments = [(restart["action"]["args"][0], restart["time"]) for restart in restarts]
+    for item in _first_refused(exchanges):
         # Who restarts waits for no answer any longer.
-        gone = _between(moments, one.client, one.request.time, one.answered)
-        if one in taken and one.response is not None and not gone:
-            yield _step(one.request, f"Send{one.api}", one.client)
-            processed = replace(one.response, time=_processed(one, taken))
-            yield _step(processed, f"Process{one.api}", one.client)
+        gone = _between(moments, item.client, item.request.time, item.answered)
+        if item in step and item.response is not None and not gone:
+            yield _step(item.request, f"Send{item.api}", item.client)
+            processed = replace(item.response, time=_processed(item, step))
+            yield _step(processed, f"Process{item.api}", item.client)
 
 
 def _processed(refused: _Exchange, exchanges: Iterable[_Exchange]) -> int:
@@ -416,9 +430,10 @@ def _processed(refused: _Exchange, exchanges: Iterable[_Exchange]) -> int:
     if not refused.errors & _COST_THE_ID:
         return refused.answered
     joins = (
-        one.request.time + 1
-        for one in exchanges
-        if (one.api, one.client, one.member) == ("JoinGroup", refused.client, refused.member)
+        exchange.request.time + 1
+        for exchange in exchanges
+        if (exchange.api, exchange.client, exchange.member)
+        == ("JoinGroup", refused.client, refused.member)
     )
     return max([refused.answered, *joins])
 
@@ -429,11 +444,11 @@ def _in_turn(
     """Requests of which a member has one under way: what it gave up before the next one is told."""
     # Who joins without its id has restarted just before that request.
     moments: list[tuple[int, int, JsonObject | _Exchange]] = [
-        *((one["time"], 0, one) for one in restarts),
-        *((one.request.time, 1, one) for one in exchanges),
+        *((restart["time"], 0, restart) for restart in restarts),
+        *((exchange.request.time, 1, exchange) for exchange in exchanges),
     ]
     last: dict[str, _Exchange] = {}
-    for time, _, moment in sorted(moments, key=lambda one: one[:2]):
+    for time, _, moment in sorted(moments, key=lambda item: item[:2]):
         if isinstance(moment, _Exchange):
             before = last.get(moment.client)
             if before is not None and (before.api, moment.api) == ("LeaveGroup", "SyncGroup"):
@@ -468,7 +483,7 @@ def _giving_up(given_up: _Exchange, time: int, source: str) -> JsonObject:
 
 
 def _between(moments: Iterable[tuple[str, int]], client: str, since: int, until: int) -> bool:
-    return any(one == client and since <= time <= until for one, time in moments)
+    return any(item == client and since <= time <= until for item, time in moments)
 
 
 def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
@@ -479,19 +494,19 @@ def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
     before it asks to changes nothing.
     """
     joins: dict[str, list[int]] = {}
-    for one in exchanges:
-        if one.api == "JoinGroup":
-            joins.setdefault(one.client, []).append(one.request.time)
-    beside = (one for one in exchanges if one.api in _BESIDE)
-    found: list[_Exchange] = []
+    for exchange in exchanges:
+        if exchange.api == "JoinGroup":
+            joins.setdefault(exchange.client, []).append(exchange.request.time)
+    beside = (exchange for exchange in exchanges if exchange.api in _BESIDE)
+    result: list[_Exchange] = []
     last: dict[str, _Exchange] = {}
-    for one in sorted(beside, key=lambda one: one.answered):
-        client = one.client
-        refused = one.errors - _ELSEWHERE
-        if refused and not _said(last.get(client), one, joins.get(client, [])):
-            last[client] = one
-            found.append(one)
-    return found
+    for exchange in sorted(beside, key=lambda item: item.answered):
+        client = exchange.client
+        refused = exchange.errors - _ELSEWHERE
+        if refused and not _said(last.get(client), exchange, joins.get(client, [])):
+            last[client] = exchange
+            result.append(exchange)
+    return result
 
 
 def _said(before: _Exchange | None, after: _Exchange, joins: Iterable[int]) -> bool:
@@ -510,7 +525,7 @@ def _said(before: _Exchange | None, after: _Exchange, joins: Iterable[int]) -> b
     return not joined and bool(before.errors & _FORGETS or after.errors == before.errors)
 
 
-def _step(seen: Seen, name: str, process: str) -> JsonObject:
+def _step(seen: RecordedLine, name: str, process: str) -> JsonObject:
     return {
         "time": seen.time,
         "source": seen.source,
@@ -519,25 +534,25 @@ def _step(seen: Seen, name: str, process: str) -> JsonObject:
 
 
 def _crashes(
-    told: JsonObject, exchanges: Sequence[_Exchange], names: _Names
+    report: JsonObject, exchanges: Sequence[_Exchange], names: _MemberIdNames
 ) -> Iterator[JsonObject]:
     """Members that the recording's faults killed: they forget all, started again or not.
 
     Who has not asked to join, or has left since, has nothing to forget.
     """
-    asked = [one for one in exchanges if not one.errors & _ELSEWHERE]
-    for fault in told.get("faults", []):
+    asked = [exchange for exchange in exchanges if not exchange.errors & _ELSEWHERE]
+    for fault in report.get("faults", []):
         if fault["action"] != "kill-client" or fault.get("client") not in names.instances:
             continue
         client, time = fault["client"], fault["time"]
-        sent = [one.api for one in asked if one.client == client and one.request.time < time]
+        sent = [item.api for item in asked if item.client == client and item.request.time < time]
         if "JoinGroup" in sent and sent[-1] != "LeaveGroup":
             action = {"name": "RestartProcess", "args": [client]}
             yield {"time": time, "source": "recording.json", "action": action}
 
 
 def _forgetful(
-    exchanges: Iterable[_Exchange], names: _Names, crashes: Iterable[JsonObject]
+    exchanges: Iterable[_Exchange], names: _MemberIdNames, crashes: Iterable[JsonObject]
 ) -> Iterator[JsonObject]:
     """Members that join without the id that they had, though nobody refused it.
 
@@ -549,8 +564,8 @@ def _forgetful(
     moments: list[tuple[int, str, _Exchange | None]] = [
         (crash["time"], crash["action"]["args"][0], None) for crash in crashes
     ]
-    for one in exchanges:
-        moments.append((one.request.time, one.client, one))
+    for item in exchanges:
+        moments.append((item.request.time, item.client, item))
     for _, client, exchange in sorted(moments, key=lambda moment: moment[0]):
         if exchange is None or exchange.errors & _FORGETS:
             holding.discard(client)
@@ -570,7 +585,7 @@ def _forgetful(
             left.discard(client)
 
 
-def _state(state: JsonObject | None, names: _Names) -> JsonObject:
+def _state(state: JsonObject | None, names: _MemberIdNames) -> JsonObject:
     """The coordinator's variables; a group that is not there is described as Dead."""
     if state is None:
         return {"groupState": "Dead"}
@@ -608,7 +623,7 @@ def _state(state: JsonObject | None, names: _Names) -> JsonObject:
 
 
 def _constants(
-    observed: Iterable[Seen], exchanges: Iterable[_Exchange], names: _Names
+    observed: Iterable[RecordedLine], exchanges: Iterable[_Exchange], names: _MemberIdNames
 ) -> dict[str, str]:
     """GroupMembership's constants: what the recording names.
 
@@ -645,14 +660,14 @@ def _protocols(states: Iterable[JsonObject], exchanges: Iterable[_Exchange]) -> 
     Of a group that was loaded from the log, members have the selected protocol only; who was no
     member yet has none.
     """
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for state in states:
         for member in state["members"].values():
-            found.setdefault(member["clientId"], set()).update(member["protocols"])
-    for one in exchanges:
-        told: Sequence[JsonObject] = one.request.body["body"].get("protocols", ())
-        found.setdefault(one.client, set()).update(protocol["name"] for protocol in told)
-    return found
+            result.setdefault(member["clientId"], set()).update(member["protocols"])
+    for exchange in exchanges:
+        report: Sequence[JsonObject] = exchange.request.body["body"].get("protocols", ())
+        result.setdefault(exchange.client, set()).update(protocol["name"] for protocol in report)
+    return result
 
 
 def _set(texts: Iterable[str]) -> str:

@@ -232,9 +232,9 @@ def check_taps_line(place: str, line: JsonObject) -> None:
     _check(place, line, _RequestSeenForm | _ResponseSeenForm, "a line of a tap")
 
 
-def check_manifest(place: str, told: JsonObject) -> None:
+def check_manifest(place: str, document: JsonObject) -> None:
     """The same of recording.json."""
-    _check(place, told, _ManifestForm, "what `kconform cluster record` writes", strict=False)
+    _check(place, document, _ManifestForm, "what `kconform cluster record` writes", strict=False)
 
 
 def _check(place: str, line: JsonObject, form: Any, what: str, *, strict: bool = True) -> None:

@@ -27,8 +27,8 @@ from pathlib import Path
 
 from conformance.errors import DataError
 from conformance.recordings.folder import (
+    RecordedLine,
     RecordedTrace,
-    Seen,
     agents_lines,
     manifest,
 )
@@ -62,9 +62,9 @@ def unfit_settings(recording: Path) -> str:
     step. Of one broker alone nobody fetches. A recording that does not keep its brokers' settings
     is taken to be fit. Raises DataError if the folder is no recording.
     """
-    told = manifest(recording)
-    settings = told.get("settings")
-    if settings is None or len(told.get("brokers", [])) == 1:
+    report = manifest(recording)
+    settings = report.get("settings")
+    if settings is None or len(report.get("brokers", [])) == 1:
         return ""
     asked = int(settings.get("replica.fetch.max.bytes", 1_048_576))
     threads = int(settings.get("num.io.threads", 8))
@@ -83,7 +83,7 @@ def unfit_settings(recording: Path) -> str:
 def partitions_in(recording: Path) -> list[str]:
     """The partitions that a controller registered. Raises DataError if the folder is none."""
     manifest(recording)
-    bodies = (one.body for one in agents_lines(recording))
+    bodies = (line.body for line in agents_lines(recording))
     return sorted({body["registration"] for body in bodies if "registration" in body})
 
 
@@ -93,14 +93,14 @@ def replication_traces(recording: Path) -> Iterator[RecordedTrace]:
     Raises DataError if the folder is no recording, or shows what the specification cannot: several
     records in a batch, a replica that was not there when the partition was created.
     """
-    told = manifest(recording)
-    found: dict[str, list[Seen]] = defaultdict(list)
+    report = manifest(recording)
+    result: dict[str, list[RecordedLine]] = defaultdict(list)
     for seen in agents_lines(recording):
         name = seen.body.get("partition") or seen.body.get("registration")
-        if name and seen.time <= (told.get("ended") or seen.time):
-            found[name].append(seen)
+        if name and seen.time <= (report.get("ended") or seen.time):
+            result[name].append(seen)
     for name in partitions_in(recording):
-        yield _Partition(name, sorted(found[name], key=lambda one: one.time), told).trace()
+        yield _Partition(name, sorted(result[name], key=lambda item: item.time), report).trace()
 
 
 # --- what was seen --------------------------------------------------------------------------------
@@ -118,23 +118,25 @@ class _Registration:
     isr: frozenset[str]
 
 
-def _registrations(lines: Iterable[Seen], outages: Mapping[str, list[int]]) -> list[_Registration]:
+def _registrations(
+    lines: Iterable[RecordedLine], outages: Mapping[str, list[int]]
+) -> list[_Registration]:
     """Each change, when the first controller made it.
 
     All controllers replay all records, and read them again when they start. Of two records with one
     partition epoch, one was never committed: the one that fewer controllers tell.
     """
-    told: dict[int, dict[_Content, dict[str, Seen]]] = {}
+    report: dict[int, dict[_Content, dict[str, RecordedLine]]] = {}
     registered = [seen for seen in lines if "registration" in seen.body]
     for seen in _without_reverted(registered, outages):
-        nodes = told.setdefault(_partition_epoch(seen), {}).setdefault(_content(seen), {})
+        nodes = report.setdefault(_partition_epoch(seen), {}).setdefault(_content(seen), {})
         nodes.setdefault(seen.node, seen)
-    return [_earliest(epoch, contents) for epoch, contents in sorted(told.items())]
+    return [_earliest(epoch, contents) for epoch, contents in sorted(report.items())]
 
 
 def _without_reverted(
-    registered: Iterable[Seen], outages: Mapping[str, list[int]]
-) -> Iterator[Seen]:
+    registered: Iterable[RecordedLine], outages: Mapping[str, list[int]]
+) -> Iterator[RecordedLine]:
     """What controllers told, without what they have taken back.
 
     A controller that was paused goes on as the active one until it hears of its successor. What it
@@ -144,8 +146,8 @@ def _without_reverted(
     counts from the first time on. A process that starts tells the past again, and takes nothing
     back.
     """
-    kept: dict[str, list[Seen]] = defaultdict(list)
-    first: dict[tuple[str, int, int, _Content], Seen] = {}
+    kept: dict[str, list[RecordedLine]] = defaultdict(list)
+    first: dict[tuple[str, int, int, _Content], RecordedLine] = {}
     for seen in registered:
         own, epoch = kept[seen.node], _partition_epoch(seen)
         ends = outages.get(_broker(int(seen.node)), [])
@@ -160,12 +162,12 @@ _Content = tuple[str, int, frozenset[str]]
 """Leader, leader epoch, and who may be elected."""
 
 
-def _content(registered: Seen) -> _Content:
+def _content(registered: RecordedLine) -> _Content:
     state = registered.body["state"]
     return _broker(state["leader"]), state["leaderEpoch"], _brokers(_electable(state))
 
 
-def _partition_epoch(registered: Seen) -> int:
+def _partition_epoch(registered: RecordedLine) -> int:
     epoch: int = registered.body["state"]["partitionEpoch"]
     return epoch
 
@@ -186,16 +188,16 @@ _ELECTABLE = ("isr", "elr", "lastKnownElr")
 
 def _without_repetitions(registrations: Sequence[_Registration]) -> list[_Registration]:
     """Without changes of what is no part of the specification, as from eligible to last known."""
-    found: list[_Registration] = []
-    for one in registrations:
-        last = found[-1] if found else None
+    result: list[_Registration] = []
+    for registration in registrations:
+        last = result[-1] if result else None
         known = last and (last.leader, last.leader_epoch, last.isr)
-        if known != (one.leader, one.leader_epoch, one.isr):
-            found.append(one)
-    return found
+        if known != (registration.leader, registration.leader_epoch, registration.isr):
+            result.append(registration)
+    return result
 
 
-def _earliest(epoch: int, contents: Mapping[_Content, Mapping[str, Seen]]) -> _Registration:
+def _earliest(epoch: int, contents: Mapping[_Content, Mapping[str, RecordedLine]]) -> _Registration:
     (leader, leader_epoch, isr), nodes = max(contents.items(), key=lambda pair: len(pair[1]))
     first = min(nodes.values(), key=lambda seen: seen.time)
     return _Registration(first.time, first.source, leader, leader_epoch, epoch, isr)
@@ -210,7 +212,7 @@ def _brokers(numbers: Iterable[int]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class _RecordedPartition:
     """A broker's partition at the end of a section."""
 
     leader: str
@@ -225,7 +227,7 @@ class _View:
     positions: Mapping[str, int]
 
     @classmethod
-    def of(cls, state: JsonObject) -> _View:
+    def of(cls, state: JsonObject) -> _RecordedPartition:
         log: JsonObject = state["log"] or _NO_LOG
         return cls(
             _broker(state["leader"]),
@@ -237,7 +239,7 @@ class _View:
             log["logEndOffset"],
             log["highWatermark"],
             tuple((epoch, start) for epoch, start in log["epochs"]),
-            {_broker(int(one)): f["logEndOffset"] for one, f in state["followers"].items()},
+            {_broker(int(item)): f["logEndOffset"] for item, f in state["followers"].items()},
         )
 
     @property
@@ -247,7 +249,7 @@ class _View:
         offsets = range(self.log_start, self.log_end)
         return [self.epochs[bisect_right(starts, offset) - 1][0] for offset in offsets]
 
-    def without_others(self, before: _View, own: str) -> _View:
+    def without_others(self, before: _RecordedPartition, own: str) -> _RecordedPartition:
         """What is sure while another thread counts a fetch or appends: not what those change."""
         positions = {
             member: (self if member == own else before).positions.get(member, position)
@@ -286,14 +288,14 @@ def _set(brokers: Iterable[str]) -> JsonObject:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _AgentLine:
     """A line of the agent about this partition's state on a broker."""
 
-    seen: Seen
+    seen: RecordedLine
     broker: str
     section: str
-    before: _View | None
-    view: _View
+    before: _RecordedPartition | None
+    view: _RecordedPartition
     overlaps: bool = False
     """Whether another thread was in a section of the same partition."""
 
@@ -304,8 +306,8 @@ class _Line:
     @property
     def fetch(self) -> JsonObject | None:
         """What a follower asked for, if it is a fetch."""
-        found: JsonObject | None = self.seen.body.get("fetch")
-        return found
+        result: JsonObject | None = self.seen.body.get("fetch")
+        return result
 
     @property
     def changed(self) -> bool:
@@ -327,18 +329,18 @@ class _Line:
 class _Round:
     """A follower's round trip: asked, read at the leader once or twice, and what came of it."""
 
-    asked: Seen
-    reads: list[_Line] = field(default_factory=list)
-    processed: _Line | None = None
+    asked: RecordedLine
+    reads: list[_AgentLine] = field(default_factory=list)
+    processed: _AgentLine | None = None
     given_up: int = 0
     """When the follower asked for another, if `late` is there."""
-    late: _Line | None = None
+    late: _AgentLine | None = None
     """The read of a leader that has done something else since then."""
-    died: Seen | None = None
+    died: RecordedLine | None = None
     """The end of the follower's process, if it had stored the answer and not told of it yet."""
 
     @property
-    def answered(self) -> _Line | None:
+    def answered(self) -> _AgentLine | None:
         """The read whose answer was processed, if it was one."""
         done = self.processed.time if self.processed else self.died.time if self.died else 0
         earlier = [read for read in self.reads if read.time < done]
@@ -353,7 +355,7 @@ class _Partition:
     """Makes the events of one partition."""
 
     name: str
-    lines: Sequence[Seen]
+    lines: Sequence[RecordedLine]
     manifest: JsonObject
     brokers: tuple[str, ...] = ()
     first_epoch: int = 0
@@ -361,7 +363,7 @@ class _Partition:
     """The partition epochs that count: the specification's are their places here."""
     _events: list[tuple[int, int, JsonObject]] = field(default_factory=list)
     _outages: Mapping[str, list[int]] = field(default_factory=dict)
-    _untold: dict[str, list[Seen]] = field(default_factory=lambda: defaultdict(list))
+    _untold: dict[str, list[RecordedLine]] = field(default_factory=lambda: defaultdict(list))
     """The ends of each follower's process that left more on disk than it had told."""
 
     def trace(self) -> RecordedTrace:
@@ -371,7 +373,7 @@ class _Partition:
         if not registrations or registrations[0].partition_epoch:
             raise DataError(f"The recording does not show the creation of {self.name}.")
         registrations = _without_repetitions(registrations)
-        self._versions = [one.partition_epoch for one in registrations]
+        self._versions = [registration.partition_epoch for registration in registrations]
         first = registrations[0]
         self.brokers = tuple(sorted(first.isr))
         self.first_epoch = first.leader_epoch
@@ -381,13 +383,13 @@ class _Partition:
         self._crashes(states)
         self._sections(states, registrations)
         rounds = {broker: self._rounds(broker, states) for broker in self.brokers}
-        every = [one for own in rounds.values() for one in own]
+        every = [item for own in rounds.values() for item in own]
         _tell_when_first_seen(every)
         _tell_before_the_append(every)
         for broker, own in rounds.items():
-            for one in own:
-                self._round_trip(broker, one)
-        events = tuple(event for _, _, event in sorted(self._events, key=lambda one: one[:2]))
+            for item in own:
+                self._round_trip(broker, item)
+        events = tuple(event for _, _, event in sorted(self._events, key=lambda item: item[:2]))
         constants = _FREE | self._constants(first, registrations, states)
         return RecordedTrace(self.name, MODEL, events, constants, SILENT, steps=2)
 
@@ -395,7 +397,7 @@ class _Partition:
         self,
         first: _Registration,
         registrations: Sequence[_Registration],
-        states: Sequence[_Line],
+        states: Sequence[_AgentLine],
     ) -> dict[str, str]:
         ends = [line.view.log_end for line in states]
         appends = sum("AppendAsLeader" in str(event) for _, _, event in self._events)
@@ -414,7 +416,7 @@ class _Partition:
 
     def _add(
         self,
-        seen: Seen,
+        seen: RecordedLine,
         name: str,
         args: Sequence[object],
         parts: JsonObject | None = None,
@@ -426,7 +428,7 @@ class _Partition:
 
     def _event(
         self,
-        seen: Seen,
+        seen: RecordedLine,
         action: JsonObject | list[JsonObject],
         parts: JsonObject | None,
         place: int,
@@ -449,7 +451,7 @@ class _Partition:
                 ends[_broker(fault.get("node"))].append(fault["time"])
         return ends
 
-    def _crashes(self, states: Sequence[_Line]) -> None:
+    def _crashes(self, states: Sequence[_AgentLine]) -> None:
         """What a process that ended left on disk is what its next one begins with."""
         for broker, ends in self._outages.items():
             own = [line for line in states if line.broker == broker]
@@ -457,7 +459,7 @@ class _Partition:
                 if before and not any(before < line.time < end for line in own):
                     continue  # it ended again before it had come back to this partition
                 after = next((line for line in own if line.time > end), None)
-                crash = Seen(end, "recording.json", broker, {})
+                crash = RecordedLine(end, "recording.json", broker, {})
                 if after is None:
                     last = [line for line in own if line.time < end][-1:]
                     left: list[object] = [line.view.log_end for line in last] or [0]
@@ -469,14 +471,16 @@ class _Partition:
                 self._add(crash, "Crash", [broker, after.view.log_end, mark])
                 self._add(after.seen, "Restart", [broker], place=-1)
 
-    def _last_appends(self, crash: Seen, own: Sequence[_Line], after: _Line) -> None:
+    def _last_appends(
+        self, crash: RecordedLine, own: Sequence[_AgentLine], after: _AgentLine
+    ) -> None:
         """What was appended last, if its broker died before the agent had written it down."""
         last = next((line for line in reversed(own) if line.time < crash.time), None)
-        told = last.view.log_end if last else 0
+        report = last.view.log_end if last else 0
         if last is not None and last.view.leader == last.broker:
-            for offset in range(told, after.view.log_end):
+            for offset in range(report, after.view.log_end):
                 self._add(crash, "AppendAsLeader", [last.broker, offset], place=-1)
-        elif told < after.view.log_end:
+        elif report < after.view.log_end:
             self._untold[after.broker].append(crash)
 
     # --- the controller ---------------------------------------------------------------------------
@@ -489,20 +493,20 @@ class _Partition:
                 "registration.isr": _set(after.isr),
                 "registration.partitionEpoch": self._numbered(after.partition_epoch),
             }
-            change = Seen(after.time, after.source, "", {})
+            change = RecordedLine(after.time, after.source, "", {})
             self._event(change, _registered(before, after), parts, 0)
 
     # --- sections of brokers ----------------------------------------------------------------------
 
-    def _states(self, registrations: Sequence[_Registration]) -> list[_Line]:
+    def _states(self, registrations: Sequence[_Registration]) -> list[_AgentLine]:
         """What brokers' sections left, from where each has taken up the first epoch.
 
         A process that starts reads the metadata log from the past on: it counts from the epoch that
         is registered by then, as in the specification.
         """
-        epochs = [(one.time, one.leader_epoch) for one in registrations]
-        last: dict[str, _Line] = {}
-        found: list[_Line] = []
+        epochs = [(registration.time, registration.leader_epoch) for registration in registrations]
+        last: dict[str, _AgentLine] = {}
+        result: list[_AgentLine] = []
         for seen in _without_vain_expansions(self.lines):
             if _is_a_consumers(seen.body):
                 continue
@@ -519,27 +523,29 @@ class _Partition:
                 continue
             last[broker] = line
             if known is not None:  # a broker's first line is its LeaderAndIsr: the spec's Init
-                found.append(line)
-        return found
+                result.append(line)
+        return result
 
     def _numbered(self, partition_epoch: int) -> int:
         """The specification's partition epoch; not below 0, that of a broker that knows none."""
         return max(0, bisect_right(self._versions, partition_epoch) - 1)
 
-    def _line(self, seen: Seen, broker: str, known: _Line | None) -> _Line:
-        view = _View.of(seen.body["state"])
+    def _line(self, seen: RecordedLine, broker: str, known: _AgentLine | None) -> _AgentLine:
+        view = _RecordedPartition.of(seen.body["state"])
         view = replace(view, partition_epoch=self._numbered(view.partition_epoch))
         section, overlaps = seen.body["section"], bool(seen.body.get("overlaps"))
         if known is None or self._ended(broker, known.time, seen.time):
-            return _Line(seen, broker, section, None, view)
+            return _AgentLine(seen, broker, section, None, view)
         if _is_behind(view, known.view, broker):
             overlaps, view = True, replace(view, log_end=known.view.log_end)
         if overlaps:
             own = _broker(seen.body.get("fetch", {}).get("replica"))
             view = view.without_others(known.view, own)
-        return _Line(seen, broker, section, known.view, view, overlaps)
+        return _AgentLine(seen, broker, section, known.view, view, overlaps)
 
-    def _sections(self, states: Iterable[_Line], registrations: Sequence[_Registration]) -> None:
+    def _sections(
+        self, states: Iterable[_AgentLine], registrations: Sequence[_Registration]
+    ) -> None:
         """Steps that one section is."""
         for line in states:
             if _appended(line) and line.section != _APPEND:
@@ -553,15 +559,15 @@ class _Partition:
 
     # --- followers' round trips -------------------------------------------------------------------
 
-    def _rounds(self, follower: str, states: Sequence[_Line]) -> list[_Round]:
+    def _rounds(self, follower: str, states: Sequence[_AgentLine]) -> list[_Round]:
         """The follower's round trips, each from its request to the next."""
         asked = [
-            Seen(one.time, one.source, one.node, one.body)
-            for one in self.lines
-            if "request" in one.body and _broker(int(one.node)) == follower
+            RecordedLine(line.time, line.source, line.node, line.body)
+            for line in self.lines
+            if "request" in line.body and _broker(int(line.node)) == follower
         ]
-        rounds = [_Round(one) for one in asked]
-        times = [one.time for one in asked]
+        rounds = [_Round(item) for item in asked]
+        times = [item.time for item in asked]
         for line in states:
             at = bisect_right(times, line.time) - 1
             if at < 0:
@@ -581,21 +587,21 @@ class _Partition:
                 rounds[at].died = crash
         return rounds
 
-    def _round_trip(self, follower: str, one: _Round) -> None:
+    def _round_trip(self, follower: str, item: _Round) -> None:
         """The steps of a round trip that changed anything."""
-        if one.late is not None and one.late.counted:
-            self._left_behind(follower, one, one.late)
+        if item.late is not None and item.late.counted:
+            self._left_behind(follower, item, item.late)
             return
-        done = one.processed
-        counted = next((read for read in one.reads if read.counted), None)
-        answered = one.answered
+        done = item.processed
+        counted = next((read for read in item.reads if read.counted), None)
+        answered = item.answered
         if done is not None and answered is None:
             # Its first truncation, on becoming a follower: nobody was asked.
             self._add(done.seen, "TruncateToHighWatermark", [follower], self._shown(done))
             return
         if counted is None and answered is None:
             return
-        self._add(one.asked, "SendFetch", [follower])
+        self._add(item.asked, "SendFetch", [follower])
         if counted is not None:
             self._handle(follower, counted)
         if answered is not None and not _is_part(counted, answered):
@@ -605,19 +611,19 @@ class _Partition:
             self._handle(follower, answered)
         if done is not None:
             self._add(done.seen, "ProcessFetchResponse", [follower], self._shown(done))
-        elif one.died is not None and answered is not None:
-            self._add(one.died, "ProcessFetchResponse", [follower], place=-1)
-        elif counted is not None and not self._ended(follower, one.asked.time, counted.time):
+        elif item.died is not None and answered is not None:
+            self._add(item.died, "ProcessFetchResponse", [follower], place=-1)
+        elif counted is not None and not self._ended(follower, item.asked.time, counted.time):
             self._add(counted.seen, "LoseMessage", [follower], place=2)
 
-    def _left_behind(self, follower: str, one: _Round, late: _Line) -> None:
+    def _left_behind(self, follower: str, item: _Round, late: _AgentLine) -> None:
         """A request that its follower gave up, and its leader read all the same."""
-        self._add(one.asked, "SendFetch", [follower])
-        left = Seen(one.given_up - 1, one.asked.source, one.asked.node, {})
+        self._add(item.asked, "SendFetch", [follower])
+        left = RecordedLine(item.given_up - 1, item.asked.source, item.asked.node, {})
         self._add(left, "LeaveFetch", [follower])
         self._handle(follower, late, "HandleLeftFetch")
 
-    def _handle(self, follower: str, read: _Line, action: str = "HandleFetch") -> None:
+    def _handle(self, follower: str, read: _AgentLine, action: str = "HandleFetch") -> None:
         """The fetch at the leader, and the ISR change that it set off."""
         parts = self._shown(read)
         before = read.before.sent_isr if read.before else frozenset()
@@ -629,7 +635,7 @@ class _Partition:
             args = [read.broker, follower]
             self._add(read.seen, "SubmitExpandIsr", args, self._shown(read), place=1)
 
-    def _shown(self, line: _Line) -> JsonObject:
+    def _shown(self, line: _AgentLine) -> JsonObject:
         view = line.view
         if view.log_end > view.log_start and not view.epochs:
             raise DataError(
@@ -645,7 +651,7 @@ class _Partition:
         return any(since < end < until for end in self._outages[broker])
 
 
-def _is_behind(view: _View, known: _View, broker: str) -> bool:
+def _is_behind(view: _RecordedPartition, known: _RecordedPartition, broker: str) -> bool:
     """Whether a leader's line was read before the one that comes before it.
 
     Its log does not get shorter within its epoch: two threads have read it at once, and what the
@@ -656,7 +662,7 @@ def _is_behind(view: _View, known: _View, broker: str) -> bool:
     return same and view.log_end < known.log_end
 
 
-def _read_late(one: _Round, line: _Line, given_up: int, states: Sequence[_Line]) -> None:
+def _read_late(item: _Round, line: _AgentLine, given_up: int, states: Sequence[_AgentLine]) -> None:
     """A fetch that is read when its follower has long asked for another.
 
     A leader that was paused finds what its followers sent in the meantime. Where it has done
@@ -669,9 +675,9 @@ def _read_late(one: _Round, line: _Line, given_up: int, states: Sequence[_Line])
         if other.broker == line.broker and given_up <= other.time < line.time
     )
     if any(other.changed for other in between):
-        one.given_up, one.late = given_up, line
+        item.given_up, item.late = given_up, line
     else:
-        one.reads.append(replace(line, seen=replace(line.seen, time=given_up - 1)))
+        item.reads.append(replace(line, seen=replace(line.seen, time=given_up - 1)))
 
 
 def _tell_when_first_seen(rounds: Sequence[_Round]) -> None:
@@ -681,8 +687,8 @@ def _tell_when_first_seen(rounds: Sequence[_Round]) -> None:
     by another thread, before the section of the first has come to its end. Its answer has the
     raised high watermark: its follower's, once it has processed it.
     """
-    for one in rounds:
-        read, done = one.answered, one.processed
+    for item in rounds:
+        read, done = item.answered, item.processed
         if read is None or done is None or not read.overlaps:
             continue
         if done.view.high_watermark <= read.view.high_watermark:
@@ -702,8 +708,8 @@ def _tell_before_the_append(rounds: Sequence[_Round]) -> None:
     The leader reads, another thread appends, and only then comes the end of the fetch's section:
     its line has the record, and its follower, once it has processed the answer, has not.
     """
-    for one in rounds:
-        read, done = one.answered, one.processed
+    for item in rounds:
+        read, done = item.answered, item.processed
         if read is None or done is None or read.before is None or read.fetch is None:
             continue
         asked, before = read.fetch["fetchOffset"], read.before.log_end
@@ -713,10 +719,10 @@ def _tell_before_the_append(rounds: Sequence[_Round]) -> None:
                 seen=replace(read.seen, time=read.time - 1),
                 view=replace(read.view, log_end=before),
             )
-            one.reads = [earlier if line is read else line for line in one.reads]
+            item.reads = [earlier if line is read else line for line in item.reads]
 
 
-def _is_part(counted: _Line | None, answered: _Line) -> bool:
+def _is_part(counted: _AgentLine | None, answered: _AgentLine) -> bool:
     """Whether two lines are of one fetch: the ISR change that it set off, and its end."""
     if counted is None or counted is answered:
         return counted is answered
@@ -725,13 +731,13 @@ def _is_part(counted: _Line | None, answered: _Line) -> bool:
     return same and counted.section == _EXPANDS and whole["entered"] <= change["entered"]
 
 
-def _is_around(fetch: _Line, read: _Line) -> bool:
+def _is_around(fetch: _AgentLine, read: _AgentLine) -> bool:
     """Whether a fetch's section was open when another one's came to its end."""
     began: int = fetch.seen.body["entered"]
     return fetch.broker == read.broker and began < read.time < fetch.time
 
 
-def _asked_for(asked: Sequence[Seen], fetch: JsonObject) -> int:
+def _asked_for(asked: Sequence[RecordedLine], fetch: JsonObject) -> int:
     """Which request a leader has read: the last one of its offset and epoch, else the last."""
     wanted = (fetch["fetchOffset"], fetch.get("currentLeaderEpoch"))
     for number in range(len(asked) - 1, -1, -1):
@@ -741,26 +747,26 @@ def _asked_for(asked: Sequence[Seen], fetch: JsonObject) -> int:
     return len(asked) - 1
 
 
-def _without_vain_expansions(lines: Iterable[Seen]) -> Iterator[Seen]:
+def _without_vain_expansions(lines: Iterable[RecordedLine]) -> Iterator[RecordedLine]:
     """The lines about brokers' states, without ISR changes that were never sent.
 
     While the answer to the last change is awaited AlterPartitionManager.submit fails at once
     (OPERATION_NOT_ATTEMPTED), and the partition takes the change back within the same fetch.
     """
-    states = [one for one in lines if "partition" in one.body and "state" in one.body]
-    after: dict[str, Seen] = {}
+    states = [line for line in lines if "partition" in line.body and "state" in line.body]
+    after: dict[str, RecordedLine] = {}
     vain: set[str] = set()
-    for one in reversed(states):
-        following = after.get(one.node)
-        if following is not None and one.body["section"] == _EXPANDS:
-            before, now = one.body["state"], following.body["state"]
-            same = following.body.get("thread") == one.body.get("thread")
+    for state in reversed(states):
+        following = after.get(state.node)
+        if following is not None and state.body["section"] == _EXPANDS:
+            before, now = state.body["state"], following.body["state"]
+            same = following.body.get("thread") == state.body.get("thread")
             same = same and following.body["section"] == _FETCH
             unchanged = all(now[key] == before[key] for key in ("isr", "partitionEpoch"))
             if same and unchanged and not now["sentIsr"]:
-                vain.add(one.source)
-        after[one.node] = one
-    return (one for one in states if one.source not in vain)
+                vain.add(state.source)
+        after[state.node] = state
+    return (state for state in states if state.source not in vain)
 
 
 def _is_a_consumers(body: JsonObject) -> bool:
@@ -778,7 +784,7 @@ _PROCESSED = ("processPartitionData", "truncate", "truncateFullyAndStartAt")
 """Where ReplicaFetcherThread stores what came, or cuts its log."""
 
 
-def _stored(line: _Line) -> bool:
+def _stored(line: _AgentLine) -> bool:
     """Whether a follower has processed an answer, if only another thread's line shows it."""
     before, view = line.before, line.view
     if before is None or line.section in _PROCESSED:
@@ -809,7 +815,7 @@ def _action(name: str, *args: object) -> JsonObject:
     return {"name": name, "args": list(args)}
 
 
-def _steps(line: _Line) -> Iterator[tuple[str, list[object]]]:
+def _steps(line: _AgentLine) -> Iterator[tuple[str, list[object]]]:
     """The steps of a section that is no fetch."""
     broker, before, view = line.broker, line.before, line.view
     if before is None or view.leader_epoch != before.leader_epoch:
@@ -831,20 +837,22 @@ _TOLD_BY_METADATA = ("BecomeLeader", "UpdateIsr")
 """What a leader learns from a registration, with its ISR."""
 
 
-def _is_replaced(line: _Line, registrations: Sequence[_Registration]) -> bool:
+def _is_replaced(line: _AgentLine, registrations: Sequence[_Registration]) -> bool:
     """Whether the controller has gone past the registration that a leader applies.
 
     A broker replays the metadata log at its own pace (MetadataLoader). Of a newer leader epoch it
     hears later; within one the specification has an action of its own.
     """
     newer = registrations[line.view.partition_epoch + 1 :]
-    return any(one.leader_epoch == line.view.leader_epoch and one.time < line.time for one in newer)
+    return any(
+        item.leader_epoch == line.view.leader_epoch and item.time < line.time for item in newer
+    )
 
 
 _APPEND = "$anonfun$appendRecordsToLeader$1"
 
 
-def _appended(line: _Line) -> bool:
+def _appended(line: _AgentLine) -> bool:
     """Whether a leader's log has grown."""
     before, view = line.before, line.view
     return (
@@ -855,7 +863,7 @@ def _appended(line: _Line) -> bool:
     )
 
 
-def _append(line: _Line) -> list[object]:
+def _append(line: _AgentLine) -> list[object]:
     """The arguments of AppendAsLeader. Raises DataError if it was more than a record."""
     assert line.before is not None
     count = line.view.log_end - line.before.log_end

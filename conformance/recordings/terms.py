@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from conformance.recordings.folder import Seen
+from conformance.recordings.folder import RecordedLine
 from conformance.recordings.lines import JsonObject
 
 _LOADS = ("onGroupLoaded", "onLoaded")
@@ -23,10 +23,10 @@ _READS = ("replay",)
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class GroupObservation:
     """The group after a step of its coordinator."""
 
-    seen: Seen
+    seen: RecordedLine
     takes_over: bool = False
     """Whether this is the first that another coordinator, or another process of it, shows."""
     loaded: bool = False
@@ -50,12 +50,12 @@ class Zombie:
 class Terms:
     """A group's coordinators, one after the other."""
 
-    observations: tuple[Observation, ...]
+    observations: tuple[GroupObservation, ...]
     zombies: tuple[Zombie, ...]
 
     def of_a_zombie(self, node: str, time: int) -> bool:
         """Whether what the broker does then is of no coordinator."""
-        return any(one.has(node, time) for one in self.zombies)
+        return any(zombie.has(node, time) for zombie in self.zombies)
 
     def answered_by_a_zombie(self, node: str, asked: int, answered: int) -> bool:
         """Whether the broker was none, at the latest when it answered, and asked while it was.
@@ -63,28 +63,28 @@ class Terms:
         The answer may be seen when it has heard that it is none: a millisecond after that.
         """
         return any(
-            one.node == node and one.since <= answered and asked <= one.until
-            for one in self.zombies
+            zombie.node == node and zombie.since <= answered and asked <= zombie.until
+            for zombie in self.zombies
         )
 
 
-def terms(observed: Iterable[Seen], told: JsonObject) -> Terms:
+def terms(observed: Iterable[RecordedLine], document: JsonObject) -> Terms:
     """The observations of the brokers that were the coordinator, and when others thought so.
 
     `told` is the recording's manifest: a process that ends forgets its groups.
     """
     ends = [
-        Seen(fault["time"], "recording.json", str(fault["node"]), {"ended": True})
-        for fault in told.get("faults", ())
+        RecordedLine(fault["time"], "recording.json", str(fault["node"]), {"ended": True})
+        for fault in document.get("faults", ())
         if fault["action"] in ("kill", "stop") and fault.get("node") and not fault.get("problem")
     ]
-    reader = _Reader()
-    for seen in sorted(chain(observed, ends), key=lambda one: one.time):
+    reader = _GroupReader()
+    for seen in sorted(chain(observed, ends), key=lambda line: line.time):
         reader.read(seen)
     return reader.terms()
 
 
-class _Reader:
+class _GroupReader:
     """Reads what brokers tell of a group in its order."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class _Reader:
         self._began = False
         self._knows: dict[str, int | None] = {}
         """Brokers with the group in memory -> since when another one is the coordinator."""
-        self._observations: list[Observation] = []
+        self._observations: list[GroupObservation] = []
         self._zombies: list[Zombie] = []
 
     def terms(self) -> Terms:
@@ -100,7 +100,7 @@ class _Reader:
         left = [Zombie(node, since, _EVER) for node, since in self._knows.items() if since]
         return Terms(tuple(self._observations), (*self._zombies, *left))
 
-    def read(self, seen: Seen) -> None:
+    def read(self, seen: RecordedLine) -> None:
         """One line of an agent, or the end of a process."""
         operation = str(seen.body.get("operation", ""))
         if "ended" in seen.body or operation.startswith(_UNLOADS):
@@ -110,7 +110,7 @@ class _Reader:
         elif operation.startswith(_READS):
             return
         elif seen.node == self._holder:
-            self._observations.append(Observation(seen))
+            self._observations.append(GroupObservation(seen))
         elif seen.node not in self._knows:
             self._take_over(seen, loaded=False)
 
@@ -121,7 +121,7 @@ class _Reader:
         if node == self._holder:
             self._holder = None
 
-    def _take_over(self, seen: Seen, *, loaded: bool) -> None:
+    def _take_over(self, seen: RecordedLine, *, loaded: bool) -> None:
         state = seen.body["state"]
         if not loaded and (state is None or state["state"] == "Dead"):
             return  # a timer of a group that it has forgotten
@@ -130,7 +130,7 @@ class _Reader:
             self._knows[other] = since or seen.time
         self._knows[seen.node] = None
         self._holder = seen.node
-        self._observations.append(Observation(seen, self._began, loaded))
+        self._observations.append(GroupObservation(seen, self._began, loaded))
         self._began = True
 
 

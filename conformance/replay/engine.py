@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.errors import UserError
 from conformance.replay.oracle import Oracle
 from conformance.replay.watch import WALL_SECONDS, StepNeverEnds, watch
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.systems.boundary import Boundary
 from conformance.systems.capabilities import Capabilities
 from conformance.systems.protocol import (
@@ -38,7 +38,7 @@ class Divergence:
     implementation showed (empty when it raised).
     """
 
-    kind: Kind
+    kind: BehaviourKind
     initial: State
     actions: tuple[Action, ...]
     before: tuple[State, ...]
@@ -274,7 +274,7 @@ class Driver:
             return None
         if self._matches(initial, observed):
             return self._compare_offers((initial,), observed)
-        return self._divergence(Kind.WRONG_INITIAL, (), (initial,), observed)
+        return self._divergence(BehaviourKind.WRONG_INITIAL, (), (initial,), observed)
 
     def step(self, action: Action) -> Divergence | None:
         """Take one action in the spec and the system; None when they agree.
@@ -309,7 +309,7 @@ class Driver:
         self.candidates = tuple(state for state in allowed if self._matches(state, observed))
         if self.candidates:
             return self._compare_offers(before, observed)
-        return self._divergence(Kind.NOT_ALLOWED, before, allowed, observed)
+        return self._divergence(BehaviourKind.NOT_ALLOWED, before, allowed, observed)
 
     def _look_again(
         self, system: Patient, allowed: Sequence[State], observed: Mapping[str, Value]
@@ -328,12 +328,12 @@ class Driver:
         for name in self._seen:
             self._seen[name] += observed.get(name) is not None
 
-    def take_compared(self) -> Compared:
+    def take_compared(self) -> ComparedStates:
         """What was compared since the last call, and in how many states."""
         seen = {name: self._looks for name, _ in self._indexes} | self._seen
         names = self._oracle.variables
         self._looks, self._seen = 0, dict.fromkeys(self._seen, 0)
-        return Compared({name: seen[name] for name in names if name in seen}, tuple(names))
+        return ComparedStates({name: seen[name] for name in names if name in seen}, tuple(names))
 
     def _compare_offers(
         self, before: Sequence[State], observed: Mapping[str, Value]
@@ -367,8 +367,8 @@ class Driver:
         nearest = min(enabled.values(), key=lambda actions: len(actions ^ offered))
         more = tuple(sorted(offered - nearest, key=str))
         detail = _offer_lines(more, sorted(nearest - offered, key=str))
-        found = self._divergence(Kind.OFFERS, before, self.candidates, {}, detail)
-        return replace(found, offered=more)
+        divergence = self._divergence(BehaviourKind.OFFERS, before, self.candidates, {}, detail)
+        return replace(divergence, offered=more)
 
     def _enabled(self, state: State, names: frozenset[str]) -> frozenset[Action]:
         return frozenset(a for a in self._oracle.enabled(state) if a.name in names)
@@ -384,7 +384,7 @@ class Driver:
 
     def _divergence(
         self,
-        kind: Kind,
+        kind: BehaviourKind,
         before: Sequence[State],
         allowed: Sequence[State],
         observed: Mapping[str, Value],
@@ -405,13 +405,17 @@ class Driver:
     ) -> Divergence:
         """Of a step: it was refused, or the system raised something else."""
         if isinstance(error, ActionRefused):
-            return self._divergence(Kind.REFUSED, before, allowed, {}, str(error))
+            return self._divergence(BehaviourKind.REFUSED, before, allowed, {}, str(error))
         return self._raised(error, before, allowed)
 
     def _raised(
         self, error: Exception, before: Sequence[State], allowed: Sequence[State]
     ) -> Divergence:
-        kind = Kind.ENDLESS if isinstance(error, StepNeverEnds | SystemHangs) else Kind.RAISED
+        kind = (
+            BehaviourKind.ENDLESS
+            if isinstance(error, StepNeverEnds | SystemHangs)
+            else BehaviourKind.RAISED
+        )
         foreign = isinstance(error, SystemFailed)
         detail = str(error) if foreign else traceback.format_exc(limit=-12)
         return self._divergence(kind, before, allowed, {}, detail)
@@ -449,7 +453,7 @@ class PathResult:
         return bool(self.late) and (self.divergence is not None or bool(self.disabled))
 
 
-class Trail:
+class StepTrail:
     """The steps of the last path, as far as they agreed: where a path begins with the same ones, a
     system that repeats itself is not looked at again until it leaves them.
 
@@ -502,10 +506,10 @@ class Trail:
         return self._marks[-1] if self._marks else None
 
 
-def common_steps(one: Sequence[object], other: Sequence[object]) -> int:
+def common_steps(first: Sequence[object], other: Sequence[object]) -> int:
     """With how many steps both paths begin."""
     common = 0
-    for ours, theirs in zip(one, other, strict=False):
+    for ours, theirs in zip(first, other, strict=False):
         if ours != theirs:
             break
         common += 1
@@ -516,7 +520,7 @@ def run_path(
     driver: Driver,
     initial: State,
     actions: Iterable[Action],
-    trail: Trail | None = None,
+    trail: StepTrail | None = None,
     marks: Collection[int] = (),
 ) -> PathResult:
     """Drive along one path from `initial` until its end, a divergence or a disabled action.
@@ -527,7 +531,7 @@ def run_path(
     actions = tuple(actions)
     if reason := driver.foresee(actions):
         return PathResult(0, not_driven=reason)
-    trail = Trail() if trail is None else trail
+    trail = StepTrail() if trail is None else trail
     known = trail.keep(initial, actions)
     steps, divergence = _begin(driver, initial, actions, trail, known)
     if divergence is not None:
@@ -554,7 +558,7 @@ def run_path(
 
 
 def _begin(
-    driver: Driver, initial: State, actions: tuple[Action, ...], trail: Trail, known: int
+    driver: Driver, initial: State, actions: tuple[Action, ...], trail: StepTrail, known: int
 ) -> tuple[int, Divergence | None]:
     """Set the system up, or go back to where it was on the last path: after how many steps."""
     mark = trail.last_mark() if driver.goes_back else None

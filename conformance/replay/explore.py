@@ -14,18 +14,18 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.replay.engine import Divergence, Driver, close, run_path
-from conformance.replay.machine import DivergenceFound, Exploration, NeverEnds, build_machine
+from conformance.replay.machine import DivergenceFound, EndlessExample, Exploration, build_machine
 from conformance.replay.minimise import minimise
 from conformance.replay.nearest import nearest_failure
 from conformance.replay.oracle import Oracle
 from conformance.replay.profile import EFFORTS, Effort, Profile
-from conformance.replay.reach import Reach, ways_to
+from conformance.replay.reach import ReachResult, ways_to
 from conformance.replay.repeatable import drawn_alike
 from conformance.replay.shorten import shortest_failure
 from conformance.replay.weights import Frequencies
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.tla import Action, State
 from conformance.verdict import Verdict
 
@@ -55,7 +55,7 @@ class ExploreResult:
     """Actions that no reachable state of the model enables."""
     never_taken: tuple[str, ...] = ()
     """The other actions that were not taken."""
-    compared: Compared = field(default_factory=Compared)
+    compared: ComparedStates = field(default_factory=ComparedStates)
 
     @property
     def verdict(self) -> Verdict:
@@ -89,16 +89,16 @@ def explore(
     started = time.perf_counter()
     effort = _effort(profile)
     chosen = _settings(profile, effort, examples, steps, seed, database)
-    found, note = _run(exploration, action_names, chosen, seed)
-    reach, missing = Reach({}, exhausted=False), _missing(exploration, action_names)
-    if found is None and not note and missing:
+    divergence, note = _run(exploration, action_names, chosen, seed)
+    reach, missing = ReachResult({}, exhausted=False), _missing(exploration, action_names)
+    if divergence is None and not note and missing:
         guide = map_oracle or exploration.oracle
         reach = ways_to(guide, missing, effort.search if map_oracle is None else sys.maxsize)
         few = settings(chosen, max_examples=max(1, chosen.max_examples // GUIDED_SHARE))
         for way in reach.ways.values():
             exploration.prefix = way
-            found, note = _run(exploration, action_names, few, seed)
-            if found is not None or note:
+            divergence, note = _run(exploration, action_names, few, seed)
+            if divergence is not None or note:
                 break
         exploration.prefix = None
     left = _missing(exploration, action_names)
@@ -109,8 +109,8 @@ def explore(
         distinct_transitions=len(exploration.transitions),
         frequencies=exploration.tally.frequencies(),
         seconds=time.perf_counter() - started,
-        divergence=_reduce(exploration, found) if found else None,
-        invariant=found.invariant if found else "",
+        divergence=_reduce(exploration, divergence) if divergence else None,
+        invariant=divergence.invariant if divergence else "",
         note=note,
         guided={n: len(way.actions) for n, way in reach.ways.items() if n not in left},
         disabled=tuple(disabled),
@@ -165,7 +165,7 @@ def _run(
             run_state_machine_as_test(machine, settings=chosen)
     except DivergenceFound as failure:
         return failure, ""
-    except NeverEnds as failure:
+    except EndlessExample as failure:
         return failure.found, ""
     except Flaky as flaky:
         return None, f"the system does not repeat itself: {flaky}"
@@ -173,24 +173,24 @@ def _run(
 
 
 def _missing(exploration: Exploration, action_names: Sequence[str]) -> tuple[str, ...]:
-    taken = exploration.tally.frequencies().taken
-    return tuple(name for name in action_names if not taken.get(name))
+    counts = exploration.tally.frequencies().taken
+    return tuple(name for name in action_names if not counts.get(name))
 
 
-def _reduce(exploration: Exploration, found: DivergenceFound) -> Divergence:
+def _reduce(exploration: Exploration, divergence: DivergenceFound) -> Divergence:
     """The found path made minimal by fresh runs of the system."""
-    first = attempt(exploration, found.path.initial, found.path.actions)
+    first = attempt(exploration, divergence.path.initial, divergence.path.actions)
     if first is None:
-        if found.divergence is not None:
-            return found.divergence
-        raise found
+        if divergence.divergence is not None:
+            return divergence.divergence
+        raise divergence
 
     def again(initial: State, actions: Sequence[Action]) -> Divergence | None:
         return attempt(exploration, initial, actions)
 
     oracle = exploration.oracle
     short = shortest_failure(oracle, minimise(first, again), again, limit=_DETOUR_STATES)
-    if short.kind in (Kind.INVARIANT, Kind.ENDLESS):
+    if short.kind in (BehaviourKind.INVARIANT, BehaviourKind.ENDLESS):
         return short
     system = exploration.make_system()
     try:
@@ -220,5 +220,5 @@ def _broken(
     for name, holds in exploration.invariants.items():
         bad = tuple(state for state in driver.candidates if not holds(state))
         if bad:
-            return Divergence(Kind.INVARIANT, initial, actions, bad, (), {}, name)
+            return Divergence(BehaviourKind.INVARIANT, initial, actions, bad, (), {}, name)
     return None

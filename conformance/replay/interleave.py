@@ -48,7 +48,7 @@ def parts(action: Action) -> tuple[Action, int, Action] | None:
     return Action(running, args), point, Action(between, others)
 
 
-def told(action: Action) -> str:
+def action_text(action: Action) -> str:
     """An action as a reader of a story wants it."""
     both = parts(action)
     if both is None:
@@ -80,7 +80,7 @@ class SerialOrders:
         if both is None:
             return self._oracle.successors(state, action)
         running, _, between = both
-        if not all(self._oracle.successors(state, one) for one in (running, between)):
+        if not all(self._oracle.successors(state, pair) for pair in (running, between)):
             return ()
         orders = (*self._in_turn(state, running, between), *self._in_turn(state, between, running))
         if self._system.in_parts(running, between):
@@ -121,11 +121,11 @@ class SerialOrders:
 
 def _mixed_entries(functions: Collection[Value]) -> Collection[Value]:
     """The functions of which each entry is one of these functions'."""
-    known = [one for one in functions if isinstance(one, Fn)]
-    if len(known) < len(functions) or len({frozenset(one) for one in known}) != 1:
+    known = [function for function in functions if isinstance(function, Fn)]
+    if len(known) < len(functions) or len({frozenset(function) for function in known}) != 1:
         return functions
     keys = tuple(known[0])
-    entries = (dict.fromkeys(one[key] for one in known) for key in keys)
+    entries = (dict.fromkeys(function[key] for function in known) for key in keys)
     return [Fn(dict(zip(keys, values, strict=True))) for values in product(*entries)]
 
 

@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
-from conformance.replay.engine import Divergence, Driver, PathResult, Trail, close, run_path
+from conformance.replay.engine import Divergence, Driver, PathResult, StepTrail, close, run_path
 from conformance.replay.interleave import InterruptedSystem, SerialOrders, interrupted, together
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.suite import MakeSystem
@@ -59,7 +59,7 @@ class InterruptionResult:
     seconds: float
     divergences: tuple[Divergence, ...]
     """One of each pair of names at most."""
-    compared: Compared
+    compared: ComparedStates
 
     @property
     def verdict(self) -> Verdict:
@@ -90,7 +90,7 @@ def interrupt_steps(
     try:
         shortest = shortest_paths(graph)
         pairs = _pairs(graph, shortest, system) if system.possible else {}
-        search = _Search(graph, shortest, system, emit)
+        search = _InterruptionSearch(graph, shortest, system, emit)
         return search.run(pairs, samples, random.Random(seed))
     finally:
         system.close()
@@ -116,7 +116,7 @@ def _pairs(
     graph: StateGraph, shortest: ShortestPaths, system: InterruptedSystem
 ) -> dict[PairKind, list[Pair]]:
     """All that can meet, by their kind; states in breadth-first order."""
-    found: dict[PairKind, list[Pair]] = {}
+    pairs: dict[PairKind, list[Pair]] = {}
     offsets, codes, changed = graph.offsets.tolist(), graph.action.tolist(), _changed(graph)
     meet = {
         (a, b): system.concurrent(first, second)
@@ -130,8 +130,8 @@ def _pairs(
             if meet[a, b]:
                 pair = Pair(state, depth[state], graph.actions[a], graph.actions[b])
                 kind = (*pair.names, changed[first_edges[a]], changed[first_edges[b]])
-                found.setdefault(kind, []).append(pair)
-    return found
+                pairs.setdefault(kind, []).append(pair)
+    return pairs
 
 
 def _changed(graph: StateGraph) -> list[int]:
@@ -156,7 +156,7 @@ def _nearest_first(kinds: Sequence[Sequence[Pair]]) -> Iterator[Pair]:
     return islice(merged, _NEAREST)
 
 
-class _Search:
+class _InterruptionSearch:
     """One run's system, oracle and counters."""
 
     def __init__(
@@ -166,7 +166,7 @@ class _Search:
         self._oracle = GraphOracle(graph)
         self._orders = SerialOrders(self._oracle, system)
         self._driver = Driver(system, self._orders)
-        self._trail = Trail() if self._driver.repeats else None
+        self._trail = StepTrail() if self._driver.repeats else None
         self._shortest = shortest
         self._interruptions: Counter[str] = Counter()
         self._paths = self._steps = self._missed = 0
@@ -183,9 +183,9 @@ class _Search:
         self._interruptions.update({together(*names): 0 for names in named})
         for number, kinds in enumerate(named.values()):
             self._emit(Progress("interleave", number, len(named)))
-            found = self._first(_drawn(kinds, samples, rng))
-            if found is not None:
-                divergences.append(self._first(_nearest_first(kinds)) or found)
+            divergence = self._first(_drawn(kinds, samples, rng))
+            if divergence is not None:
+                divergences.append(self._first(_nearest_first(kinds)) or divergence)
         return InterruptionResult(
             dict(self._interruptions),
             self._paths,
@@ -197,7 +197,7 @@ class _Search:
         )
 
     def _first(self, pairs: Iterator[Pair] | Sequence[Pair]) -> Divergence | None:
-        return next((found for pair in pairs for found in self._at_all_points(pair)), None)
+        return next((point for pair in pairs for point in self._at_all_points(pair)), None)
 
     def _at_all_points(self, pair: Pair) -> Iterator[Divergence]:
         """The divergences of one pair, point by point, until `running` has no more."""

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from hypothesis.errors import StopTest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.printable import counted
 from conformance.replay.engine import Disabled, Divergence, Driver, close
 from conformance.replay.oracle import Oracle
 from conformance.replay.reach import Path
-from conformance.replay.weights import Tally
-from conformance.story.kind import Kind
+from conformance.replay.weights import ActionTally
+from conformance.story.kind import BehaviourKind
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Action, State
 
@@ -43,12 +43,12 @@ class DivergenceFound(AssertionError):
         super().__init__(f"{what} after {counted(len(path.actions), 'step')}")
 
 
-class NeverEnds(BaseException):
+class EndlessExample(BaseException):
     """Ends the search at once: every example that Hypothesis shrinks would take as long again."""
 
-    def __init__(self, found: DivergenceFound) -> None:
-        super().__init__(str(found))
-        self.found = found
+    def __init__(self, divergence: DivergenceFound) -> None:
+        super().__init__(str(divergence))
+        self.found = divergence
 
 
 @dataclass(slots=True)
@@ -61,13 +61,13 @@ class Exploration:
     weights: Mapping[str, int] = field(default_factory=dict)
     prefix: Path | None = None
     """Where every example begins; None: in an initial state of its own choice."""
-    tally: Tally = field(default_factory=Tally)
+    tally: ActionTally = field(default_factory=ActionTally)
     transitions: set[int] = field(default_factory=set)
     watch: Callable[[State, Action, State], None] = lambda *_: None
     """Is told of every step that the specification allows."""
     examples: int = 0
     steps: int = 0
-    compared: Compared = field(default_factory=Compared)
+    compared: ComparedStates = field(default_factory=ComparedStates)
     failures: list[DivergenceFound] = field(default_factory=list)
 
 
@@ -161,11 +161,13 @@ class SpecMachine(RuleBasedStateMachine):
         self._refresh()
 
     def _fail(self, divergence: Divergence | None, invariant: str) -> None:
-        found = DivergenceFound(divergence, invariant, Path(self._initial, tuple(self._actions)))
-        self.exploration.failures.append(found)
-        if divergence is not None and divergence.kind is Kind.ENDLESS:
-            raise NeverEnds(found)
-        raise found
+        divergence_found = DivergenceFound(
+            divergence, invariant, Path(self._initial, tuple(self._actions))
+        )
+        self.exploration.failures.append(divergence_found)
+        if divergence is not None and divergence.kind is BehaviourKind.ENDLESS:
+            raise EndlessExample(divergence_found)
+        raise divergence_found
 
     def _refresh(self) -> None:
         oracle, candidates = self.exploration.oracle, self._driver.candidates
@@ -182,9 +184,9 @@ class SpecMachine(RuleBasedStateMachine):
         What other examples chose must not count: Hypothesis runs an example again, and it has to
         repeat itself whatever was seen meanwhile.
         """
-        here, taken = self._driver.candidates[0], self._taken
+        here, names = self._driver.candidates[0], self._taken
         left = {
-            name: [action for action in actions if (here, action) not in taken]
+            name: [action for action in actions if (here, action) not in names]
             for name, actions in enabled.items()
         }
         return {name: actions for name, actions in left.items() if actions}

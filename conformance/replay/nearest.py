@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conformance.replay.engine import Divergence, Driver, Trail, run_path
+from conformance.replay.engine import Divergence, Driver, StepTrail, run_path
 from conformance.replay.oracle import Oracle
 from conformance.tla import Action, State
 
@@ -19,7 +19,9 @@ class _Way:
     actions: tuple[Action, ...]
 
 
-def nearest_failure(driver: Driver, oracle: Oracle, found: Divergence, budget: int) -> Divergence:
+def nearest_failure(
+    driver: Driver, oracle: Oracle, divergence: Divergence, budget: int
+) -> Divergence:
     """The first divergence, breadth first, on the shortest way to each state and one step on.
 
     First only steps by the action that showed the fault are tried, as it will show there again,
@@ -27,23 +29,23 @@ def nearest_failure(driver: Driver, oracle: Oracle, found: Divergence, budget: i
     state may need a detour through states that were seen before; only ways without one are tried,
     which is why the given divergence stands where nothing shorter turns up.
     """
-    if found.action is None:
-        return found
-    alike = _search(driver, oracle, found, budget, found.action.name)
+    if divergence.action is None:
+        return divergence
+    alike = _search(driver, oracle, divergence, budget, divergence.action.name)
     return _search(driver, oracle, alike, budget)
 
 
 def _search(
-    driver: Driver, oracle: Oracle, found: Divergence, budget: int, name: str | None = None
+    driver: Driver, oracle: Oracle, divergence: Divergence, budget: int, name: str | None = None
 ) -> Divergence:
     """Only along paths that end with an action of this name, if one is given."""
     steps = 0
-    trail = Trail() if driver.repeats else None
-    for initial, actions in _paths(oracle, found.step - 1):
+    trail = StepTrail() if driver.repeats else None
+    for initial, actions in _paths(oracle, divergence.step - 1):
         if name is not None and actions[-1].name != name:
             continue
         if steps >= budget:
-            return found
+            return divergence
         # All steps out of a state come one after the other.
         result = run_path(driver, initial, actions, trail, {0, len(actions) - 1})
         steps += result.steps
@@ -51,7 +53,7 @@ def _search(
             afresh = run_path(driver, initial, actions).divergence if trail else result.divergence
             if afresh is not None:
                 return afresh
-    return found
+    return divergence
 
 
 def _paths(oracle: Oracle, longest: int) -> Iterator[tuple[State, tuple[Action, ...]]]:

@@ -82,13 +82,13 @@ class GraphOracle:
     def _read(self, number: int) -> Mapping[Action, tuple[State, ...]]:
         graph = self._graph
         first, last = int(graph.offsets[number]), int(graph.offsets[number + 1])
-        found: dict[Action, tuple[State, ...]] = {}
+        result: dict[Action, tuple[State, ...]] = {}
         for code, target in sorted(
             zip(graph.action[first:last].tolist(), graph.target[first:last].tolist(), strict=True)
         ):
             action = graph.actions[code]
-            found[action] = (*found.get(action, ()), self._states[target])
-        return found
+            result[action] = (*result.get(action, ()), self._states[target])
+        return result
 
 
 SuccessorFunction: TypeAlias = Callable[[State], Sequence[tuple[Action, State]]]
@@ -140,10 +140,10 @@ class SpecOracle:
 
 def _group(successors: Sequence[tuple[Action, State]]) -> Mapping[Action, tuple[State, ...]]:
     """Successors by action, each once, in the order in which the evaluator finds them."""
-    found: dict[Action, dict[State, None]] = {}
+    result: dict[Action, dict[State, None]] = {}
     for action, state in successors:
-        found.setdefault(action, {})[state] = None
-    return {action: tuple(states) for action, states in found.items()}
+        result.setdefault(action, {})[state] = None
+    return {action: tuple(states) for action, states in result.items()}
 
 
 def allows(oracle: Oracle, initial: State, actions: Iterable[Action]) -> bool:

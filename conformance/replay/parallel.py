@@ -96,7 +96,7 @@ class InterleaveJob:
         )
 
 
-class _Stopped(BaseException):
+class _PoolStopped(BaseException):
     """Whoever waits for the result has gone: no failure, which Hypothesis would shrink."""
 
 
@@ -108,7 +108,7 @@ _NAME: Final[list[str]] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Ended(Generic[Result_co]):
+class JobOutcome(Generic[Result_co]):
     """What a job came to, and which process was at it when."""
 
     number: int
@@ -120,10 +120,10 @@ class Ended(Generic[Result_co]):
 class Running(Protocol[Result_co]):
     """Jobs under way in processes of their own."""
 
-    def ended(self) -> Iterator[Ended[Result_co]]:
+    def ended(self) -> Iterator[JobOutcome[Result_co]]:
         """Those that ended since the last look; does not wait."""
 
-    def rest(self) -> Iterator[Ended[Result_co]]:
+    def rest(self) -> Iterator[JobOutcome[Result_co]]:
         """All that were not yet told, as they end; one may stop, and ask for the others later."""
 
 
@@ -156,7 +156,7 @@ class Crew:
 
     def begin(self, jobs: Sequence[Job[Result]], order: Sequence[int]) -> Running[Result]:
         """Begin them in this order."""
-        return _Elsewhere(
+        return _ProcessJobs(
             {self._pool.submit(_run_in_crew, jobs[number], number) for number in order}
         )
 
@@ -172,7 +172,7 @@ def begun(
     """
     order = sorted(range(len(jobs)), key=lambda number: -jobs[number].weight)
     if min(processes, len(jobs)) < 2:
-        yield _Here(jobs, order)
+        yield _LocalJobs(jobs, order)
     elif crew is not None:
         yield crew.begin(jobs, order)
     else:
@@ -186,39 +186,39 @@ def side_by_side(jobs: Sequence[Job[Result]], processes: int) -> Iterator[tuple[
     Closing the iterator, or an interrupt, stops what still runs.
     """
     with begun(jobs, processes) as running:
-        for one in running.rest():
-            yield one.number, one.result
+        for outcome in running.rest():
+            yield outcome.number, outcome.result
 
 
-class _Here(Generic[Result]):
+class _LocalJobs(Generic[Result]):
     """Jobs that this process does itself, one after the other, as it is asked for them."""
 
     def __init__(self, jobs: Sequence[Job[Result]], order: Sequence[int]) -> None:
         self._jobs, self._left = jobs, deque(order)
 
-    def ended(self) -> Iterator[Ended[Result]]:
+    def ended(self) -> Iterator[JobOutcome[Result]]:
         return iter(())
 
-    def rest(self) -> Iterator[Ended[Result]]:
+    def rest(self) -> Iterator[JobOutcome[Result]]:
         while self._left:
             number = self._left.popleft()
             yield _run(self._jobs[number], number)
 
 
 @dataclass(frozen=True, slots=True)
-class _Elsewhere(Generic[Result]):
+class _ProcessJobs(Generic[Result]):
     """Jobs of a pool that are not yet told."""
 
-    pending: set[Future[Ended[Result]]]
+    pending: set[Future[JobOutcome[Result]]]
 
-    def ended(self) -> Iterator[Ended[Result]]:
+    def ended(self) -> Iterator[JobOutcome[Result]]:
         yield from self._told(timeout=0)
 
-    def rest(self) -> Iterator[Ended[Result]]:
+    def rest(self) -> Iterator[JobOutcome[Result]]:
         while self.pending:
             yield from self._told(timeout=None)
 
-    def _told(self, timeout: float | None) -> Iterator[Ended[Result]]:
+    def _told(self, timeout: float | None) -> Iterator[JobOutcome[Result]]:
         done, _ = wait(self.pending, timeout, return_when=FIRST_COMPLETED)
         for future in done:
             self.pending.discard(future)
@@ -248,14 +248,14 @@ def _load(modules: tuple[str, ...]) -> None:
         importlib.import_module(module)
 
 
-def _run(job: Job[Result], number: int) -> Ended[Result]:
+def _run(job: Job[Result], number: int) -> JobOutcome[Result]:
     start = time.monotonic()
     result = job.run(_stop_if_unwanted)
     worker = _NAME[-1] if _NAME else OWN_PROCESS
-    return Ended(number, result, Work(worker, start, time.monotonic()))
+    return JobOutcome(number, result, Work(worker, start, time.monotonic()))
 
 
-def _run_in_crew(job: Job[Result], number: int) -> Ended[Result]:
+def _run_in_crew(job: Job[Result], number: int) -> JobOutcome[Result]:
     # The graph and all else that is there now stays: nobody need look through it for garbage, nor,
     # as Hypothesis does once, for references.
     gc.freeze()
@@ -267,4 +267,4 @@ def _run_in_crew(job: Job[Result], number: int) -> Ended[Result]:
 
 def _stop_if_unwanted(_event: Event) -> None:
     if any(stop.is_set() for stop in _STOP):
-        raise _Stopped
+        raise _PoolStopped

@@ -19,7 +19,7 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ReachResult:
     """The ways that were found, each ending with the action that it is to.
 
     `exhausted`: every reachable state was looked at, so that no other way exists.
@@ -29,10 +29,10 @@ class Reach:
     exhausted: bool
 
 
-def ways_to(oracle: Oracle, names: Iterable[str], limit: int) -> Reach:
+def ways_to(oracle: Oracle, names: Iterable[str], limit: int) -> ReachResult:
     """Breadth-first search through `limit` states at most, for the actions of these names."""
     missing = set(names)
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     parents: Parents = dict.fromkeys(oracle.initial_states())
     level = list(parents)
     while level and missing and len(parents) <= limit:
@@ -41,6 +41,6 @@ def ways_to(oracle: Oracle, names: Iterable[str], limit: int) -> Reach:
                 if action.name in missing:
                     missing.discard(action.name)
                     initial, actions = way(parents, state)
-                    found[action.name] = Path(initial, (*actions, action))
+                    paths[action.name] = Path(initial, (*actions, action))
         level = next_level(oracle, parents, level)
-    return Reach(found, not level)
+    return ReachResult(paths, not level)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformance import pickled
-from conformance.compared import Compared, total
+from conformance.compared import ComparedStates, total
 from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, Progress, ignore
 from conformance.modelcheck.graph import StateGraph, StateTable
@@ -30,7 +30,7 @@ from conformance.replay.walker import Walk, Walker, trace_seed
 from conformance.systems.registry import make_system
 from conformance.tla import Action, Fingerprinter, ModelConfig, Module, Spec, State, Value, bind
 from conformance.traces.manifest import Identity, Manifest
-from conformance.traces.model import End, PartialState, state_fingerprint
+from conformance.traces.model import PartialState, TraceEnd, state_fingerprint
 from conformance.traces.rows import TraceRows
 from conformance.traces.states import infer_columns
 from conformance.traces.writer import (
@@ -48,7 +48,7 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RecordingPlan:
     """What to record: `traces` walks of at most `length` steps each."""
 
     factory: str
@@ -92,7 +92,7 @@ class RecordResult:
 
 def record(
     workers: Workers,
-    plan: Plan,
+    plan: RecordingPlan,
     spec: Spec,
     identity: Identity,
     path: Path,
@@ -113,14 +113,14 @@ def record(
 
 @contextmanager
 def recording(
-    plan: Plan,
+    plan: RecordingPlan,
     spec: Spec,
     identity: Identity,
     path: Path,
     *,
     graph: StateGraph | None = None,
     replace: bool = False,
-) -> Iterator[Recording]:
+) -> Iterator[StoreRecording]:
     """A store whose files any process may record; it appears at `path` when the block ends."""
     if plan.traces < 1 or plan.length < 1:
         raise UserError("Nothing to record: give at least one trace of at least one step.")
@@ -130,16 +130,16 @@ def recording(
         spill = writer.folder / "spill"
         spill.mkdir()
         _write_job(spill, _Job(plan, identity.parsed_actions(), spec.module, spec.config), graph)
-        yield Recording(path, plan, writer, spec.variables, graph)
+        yield StoreRecording(path, plan, writer, spec.variables, graph)
 
 
-class Recording:
+class StoreRecording:
     """A store under way: files that wait to be recorded, files that were, and then the rest."""
 
     def __init__(
         self,
         path: Path,
-        plan: Plan,
+        plan: RecordingPlan,
         writer: StoreWriter,
         variables: tuple[str, ...],
         graph: StateGraph | None,
@@ -179,14 +179,14 @@ class Recording:
         return RecordResult(
             self.path,
             manifest,
-            manifest.counts.ends.get(End.DIVERGED.value, 0),
+            manifest.counts.ends.get(TraceEnd.DIVERGED.value, 0),
             len(transitions),
             time.monotonic() - self._started,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class StoreFiles:
     """Files of the store that is being written in `folder`."""
 
     folder: str
@@ -206,19 +206,19 @@ class RecordJob:
         """Above that of any suite: whoever is to audit the store waits for it."""
         return 1_000_000_000 + self.size * len(self.numbers)
 
-    def run(self, emit: Emit) -> Recorded:
+    def run(self, emit: Emit) -> StoreFiles:
         """Record them."""
         recorder, chunks = _recorder(self.folder), []
         for number in self.numbers:
             chunks.append(recorder.record(number, self.size, emit))
-        return Recorded(self.folder, tuple(chunks))
+        return StoreFiles(self.folder, tuple(chunks))
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
     """All that a worker needs beside the graph."""
 
-    plan: Plan
+    plan: RecordingPlan
     actions: tuple[Action, ...]
     module: Module
     config: ModelConfig
@@ -231,7 +231,7 @@ def _write_job(spill: Path, job: _Job, graph: StateGraph | None) -> None:
         (spill / "graph.npz").write_bytes(graph_to_bytes(graph))
 
 
-def _run(workers: Workers, store: Recording, emit: Emit) -> None:
+def _run(workers: Workers, store: StoreRecording, emit: Emit) -> None:
     """Record every file, in a few rounds to show progress between them."""
     per_round = max(-(-len(store.files) // _ROUNDS), workers.tasks)
     done = 0
@@ -249,12 +249,12 @@ def _record_file(folder: str, size: int, number: int) -> ChunkInfo:
 
 
 @lru_cache(maxsize=1)
-def _recorder(folder: str) -> _Recorder:
+def _recorder(folder: str) -> _WorkerRecorder:
     # A worker process serves many tasks, and building graph and system takes longer than one.
-    return _Recorder(Path(folder))
+    return _WorkerRecorder(Path(folder))
 
 
-class _Recorder:
+class _WorkerRecorder:
     """What one worker process keeps between its tasks."""
 
     def __init__(self, folder: Path) -> None:
@@ -280,7 +280,7 @@ class _Recorder:
         `emit` is told of each trace, and raises when nobody wants the file any more.
         """
         plan = self._plan
-        rows, compared = TraceRows(), Compared()
+        rows, compared = TraceRows(), ComparedStates()
         fresh: dict[int, tuple[PartialState, bool]] = {}
         for trace_id in range(number * size, min((number + 1) * size, plan.traces)):
             emit(Progress(STAGE, trace_id, plan.traces))
@@ -308,7 +308,7 @@ class _Recorder:
         if number is not None:
             return self._prints[number]
         value = self._other_fingerprint(state)
-        allowed = walk.end is not End.DIVERGED or state is not walk.states[-1]
+        allowed = walk.end is not TraceEnd.DIVERGED or state is not walk.states[-1]
         fresh[value] = (state, allowed)
         return value
 
@@ -320,7 +320,7 @@ class _Recorder:
         return value
 
 
-class _Layered:
+class _LayeredOracle:
     """The graph's oracle; where it ends (a CONSTRAINT cut it off), the evaluator's."""
 
     def __init__(self, graph: GraphOracle, wider: Oracle) -> None:
@@ -353,7 +353,7 @@ class _Layered:
 
 def _oracles(spec: Spec, graph: GraphOracle | None) -> tuple[Oracle, Oracle | None]:
     wider = SpecOracle(spec.variables, list(spec.initial_states()), spec.successors)
-    return (wider, None) if graph is None else (_Layered(graph, wider), wider)
+    return (wider, None) if graph is None else (_LayeredOracle(graph, wider), wider)
 
 
 def _distinct_states(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from conformance.replay.engine import Divergence
 from conformance.replay.oracle import Oracle
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.tla import Action, State, shows
 from conformance.traces.model import PartialState, Trace, complete, is_complete, values_of
 
@@ -24,7 +24,7 @@ def judge(oracle: Oracle, trace: Trace, *, anywhere: bool = False) -> Divergence
     path = [tuple(state for state in first if shows(state, trace.initial))]
     if not path[0]:
         seen = values_of(oracle.variables, trace.initial)
-        return Divergence(Kind.WRONG_INITIAL, first[0], (), (), first, seen)
+        return Divergence(BehaviourKind.WRONG_INITIAL, first[0], (), (), first, seen)
     actions = [step.action for step in trace.steps]
     for number, step in enumerate(trace.steps, 1):
         allowed = _after(oracle, path[-1], step.action)
@@ -54,5 +54,5 @@ def _divergence(
             state for state in candidates if after.intersection(oracle.successors(state, action))
         )
     seen = values_of(oracle.variables, observed) if allowed else {}
-    kind = Kind.NOT_ALLOWED if allowed else Kind.NOT_ENABLED
+    kind = BehaviourKind.NOT_ALLOWED if allowed else BehaviourKind.NOT_ENABLED
     return Divergence(kind, possible[0], tuple(actions), path[-1], allowed, seen)

@@ -22,7 +22,7 @@ from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Action, Json, State, load_trace
 
 
-class Again(StrEnum):
+class ReplayOutcome(StrEnum):
     """What replaying a saved divergence shows."""
 
     FAILED = "FAILED"
@@ -138,7 +138,7 @@ def wrapped(
 
 def replay_again(
     saved: SavedDivergence, oracle: Oracle, make_system: MakeSystem
-) -> tuple[Again, Divergence | None]:
+) -> tuple[ReplayOutcome, Divergence | None]:
     """Drive the saved path against a fresh system and compare with how it failed before.
 
     The oracle is the one that `judge_of` gives. DataError if the spec does not allow the path any
@@ -156,18 +156,18 @@ def replay_again(
     finally:
         close(system)
     if result.disabled and allows(oracle, saved.initial, saved.actions):
-        return Again.ELSEWHERE, None
+        return ReplayOutcome.ELSEWHERE, None
     if result.disabled:
         raise DataError(
             f"The spec does not allow {result.disabled} as step {result.steps + 1} of the saved "
             "trace: it was saved for another version of the spec or model."
         )
     if result.divergence is None:
-        return Again.FIXED, None
+        return ReplayOutcome.FIXED, None
     return _compared(saved.key, key(oracle, result.divergence)), result.divergence
 
 
-def _compared(before: str, now: str) -> Again:
+def _compared(before: str, now: str) -> ReplayOutcome:
     if not before:
-        return Again.FAILED
-    return Again.AS_BEFORE if before == now else Again.DIFFERENTLY
+        return ReplayOutcome.FAILED
+    return ReplayOutcome.AS_BEFORE if before == now else ReplayOutcome.DIFFERENTLY

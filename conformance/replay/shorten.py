@@ -46,9 +46,9 @@ def _shortest_path(
     parents: Parents = dict.fromkeys(oracle.initial_states())
     level = list(parents)
     for _ in range(len(divergence.actions) - 1):
-        found = next((state for state in level if state in targets), None)
-        if found is not None:
-            initial, before = way(parents, found)
+        result = next((state for state in level if state in targets), None)
+        if result is not None:
+            initial, before = way(parents, result)
             return initial, (*before, action)
         if len(parents) > limit:
             return None

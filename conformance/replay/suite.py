@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.errors import UserError
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
@@ -23,7 +23,7 @@ from conformance.replay.engine import (
     Divergence,
     Driver,
     PathResult,
-    Trail,
+    StepTrail,
     close,
     common_steps,
     run_path,
@@ -32,7 +32,7 @@ from conformance.replay.engine import (
 from conformance.replay.minimise import minimise
 from conformance.replay.oracle import GraphOracle, Oracle, allows
 from conformance.replay.shorten import shortest_failure
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.suites.suite import Suite
 from conformance.systems.protocol import SystemUnderTest
 from conformance.systems.tolerance import Reading, Tolerance
@@ -82,7 +82,7 @@ class ReplayResult:
     taken: int = 0
     """Steps that the system took; the other `steps` are those before a snapshot that was restored,
     which it had taken in an earlier test."""
-    compared: Compared = field(default_factory=Compared)
+    compared: ComparedStates = field(default_factory=ComparedStates)
     set_aside: tuple[str, ...] = ()
     """Differences after which the replay went on without comparing what differed."""
 
@@ -147,7 +147,7 @@ class _Run:
         self._graph, self._suite, self._oracle = graph, suite, oracle
         self._make_system, self._emit, self._stop_after = make_system, emit, stop_after
         self._passed = self._inconclusive = self._steps = self._spoiled = self._again = 0
-        self._taken_steps, self._compared = 0, Compared()
+        self._taken_steps, self._compared = 0, ComparedStates()
         self._counted = 0
         self._divergences: list[Divergence] = []
         self._notes: list[str] = []
@@ -186,10 +186,10 @@ class _Run:
     def _along_a_trail(self, driver: Driver) -> None:
         tests = self._suite.tests
         codes = [self._codes(number) for number in range(len(tests))]
-        order = sorted(range(len(tests)), key=lambda one: (tests[one].initial, codes[one]))
+        order = sorted(range(len(tests)), key=lambda number: (tests[number].initial, codes[number]))
         marks = dict(zip(order, _partings([codes[number] for number in order]), strict=True))
         self._left = iter(order)
-        trail = Trail()
+        trail = StepTrail()
         while (number := self._next()) is not None:
             path = self._path(number)
             self._prepare(driver)
@@ -300,7 +300,7 @@ class _Run:
 
     def _next(self) -> int | None:
         with self._lock:
-            believable = sum(not one.late for one, _ in self._suspects.values())
+            believable = sum(not result.late for result, _ in self._suspects.values())
             if self._final + believable >= self._stop_after:
                 return None
             if self._again_later:
@@ -381,10 +381,10 @@ class _Run:
 
     def _smallest(self, driver: Driver, divergence: Divergence) -> tuple[Reading, ...]:
         """The fewest differences from a state that was allowed; none if they are too many."""
-        if divergence.kind not in (Kind.NOT_ALLOWED, Kind.WRONG_INITIAL):
+        if divergence.kind not in (BehaviourKind.NOT_ALLOWED, BehaviourKind.WRONG_INITIAL):
             return ()
-        found = (driver.differing(state, divergence.observed) for state in divergence.allowed)
-        fewest = min(found, key=len, default=())
+        result = (driver.differing(state, divergence.observed) for state in divergence.allowed)
+        fewest = min(result, key=len, default=())
         return fewest if len(fewest) <= _MOST_VARIABLES else ()
 
     def _shorten(self, divergence: Divergence) -> Divergence:
@@ -423,12 +423,12 @@ def _late_last(suspect: tuple[int, tuple[PathResult, int]]) -> tuple[bool, int]:
 
 def _partings(paths: Sequence[Sequence[int]]) -> list[frozenset[int]]:
     """Of each of these sorted paths, after how many steps later ones part from it; 0 is one."""
-    found: list[frozenset[int]] = []
+    partings: list[frozenset[int]] = []
     later: frozenset[int] = frozenset()
     following: Sequence[int] = ()
     for path in reversed(paths):
         shared = common_steps(path, following)
         later = frozenset([shared, *(depth for depth in later if depth < shared)])
-        found.append(later)
+        partings.append(later)
         following = path
-    return found[::-1]
+    return partings[::-1]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from conformance.events import Difference, Finding, Reason
 from conformance.replay.engine import Divergence
-from conformance.replay.interleave import parts, told
+from conformance.replay.interleave import action_text, parts
 from conformance.replay.oracle import Oracle
 from conformance.replay.witness import witness
 from conformance.story.behaviour import Behaviour, Locate, Seen, Step, lines
@@ -18,7 +18,7 @@ from conformance.story.comparison import (
 )
 from conformance.story.exhibit import exhibit, nowhere
 from conformance.story.key import departure_key
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.story.picture import Picture
 from conformance.tla import Action, State, format_value
 
@@ -42,7 +42,7 @@ def finding(
     the exhibit for the page.
     """
     action = divergence.action
-    shown = told(action) if action else "initial state"
+    shown = action_text(action) if action else "initial state"
     behaviour = behaviour_of(oracle, divergence, reasons)
     title = f"{shown}: {divergence.kind}"
     differing = _differences(oracle, divergence)
@@ -86,7 +86,7 @@ def behaviour_of(
         _ending(divergence),
         tuple(reasons),
         departs=True,
-        told=told,
+        told=action_text,
     )
 
 
@@ -102,9 +102,9 @@ def _witness(oracle: Oracle, divergence: Divergence) -> list[Seen]:
     *before, action = divergence.actions
     levels = _levels(oracle, divergence, before)
     leads = [s for s in levels[-1] if last is not None and last in _after(oracle, s, action)]
-    taken = before[: len(levels) - 1]
-    states = witness(levels[:-1], taken, (leads or levels[-1])[0], oracle.successors)
-    lost = [unknown] * (len(before) - len(taken))
+    steps = before[: len(levels) - 1]
+    states = witness(levels[:-1], steps, (leads or levels[-1])[0], oracle.successors)
+    lost = [unknown] * (len(before) - len(steps))
     return [*states, *lost, unknown if last is None else last]
 
 
@@ -143,7 +143,11 @@ def _observed(divergence: Divergence) -> Iterator[str]:
 
 
 def _message(divergence: Divergence) -> str:
-    if divergence.action and parts(divergence.action) and divergence.kind is Kind.NOT_ALLOWED:
+    if (
+        divergence.action
+        and parts(divergence.action)
+        and divergence.kind is BehaviourKind.NOT_ALLOWED
+    ):
         return (
             "One action interrupted by the other leads to a state that the spec allows after "
             "neither order of the two."
@@ -151,9 +155,9 @@ def _message(divergence: Divergence) -> str:
     return _MESSAGES[divergence.kind]
 
 
-def _hints(found: Sequence[Difference]) -> Iterator[str]:
+def _hints(result: Sequence[Difference]) -> Iterator[str]:
     """For whoever took a model value for a string."""
-    names = model_values_as_strings(found)
+    names = model_values_as_strings(result)
     if names:
         several = len(names) > 1
         yield (
@@ -165,14 +169,14 @@ def _hints(found: Sequence[Difference]) -> Iterator[str]:
 
 
 _MESSAGES = {
-    Kind.WRONG_INITIAL: "The implementation does not start in the spec's initial state.",
-    Kind.NOT_ALLOWED: (
+    BehaviourKind.WRONG_INITIAL: "The implementation does not start in the spec's initial state.",
+    BehaviourKind.NOT_ALLOWED: (
         "After this action the implementation is in a state that the spec does not allow."
     ),
-    Kind.REFUSED: "The spec allows this action, the implementation cannot take it.",
-    Kind.RAISED: "The implementation raised an exception.",
-    Kind.ENDLESS: "The implementation did not come to an end of this action, and was interrupted.",
-    Kind.OFFERS: "The implementation would go on with other steps than the spec enables here.",
-    Kind.NOT_ENABLED: "The trace has an action that the spec does not enable here.",
-    Kind.INVARIANT: "The state that spec and implementation agree on breaks an invariant.",
+    BehaviourKind.REFUSED: "The spec allows this action, the implementation cannot take it.",
+    BehaviourKind.RAISED: "The implementation raised an exception.",
+    BehaviourKind.ENDLESS: "The implementation did not come to an end of this action, and was interrupted.",
+    BehaviourKind.OFFERS: "The implementation would go on with other steps than the spec enables here.",
+    BehaviourKind.NOT_ENABLED: "The trace has an action that the spec does not enable here.",
+    BehaviourKind.INVARIANT: "The state that spec and implementation agree on breaks an invariant.",
 }

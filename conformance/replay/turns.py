@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.errors import UserError
 from conformance.events import Emit, Progress, ignore
 from conformance.replay.engine import Divergence, Driver, PathResult, close, run_path
@@ -136,20 +136,20 @@ class LoopOracle:
             waiting = {thread: Turn(delayed=True) for thread in delayed}
             return [self._extended(s, waiting) for s in self._oracle.successors(spec, action)]
         thread = str(action.args[0])
-        waiting = {one: Turn(delayed=True) for one in delayed - {thread}}
+        waiting = {thread: Turn(delayed=True) for thread in delayed - {thread}}
         if action.name == PASSES:
             return [self._extended(spec, waiting)] if thread in delayed else []
         lost = action.name == IN_VAIN
-        found = self._loop.turn(self._oracle, spec, thread, delayed=thread in delayed, lost=lost)
-        if found is None or (lost and not found[1].asked):
+        result = self._loop.turn(self._oracle, spec, thread, delayed=thread in delayed, lost=lost)
+        if result is None or (lost and not result[1].asked):
             return []  # nothing that could be lost
-        return [self._extended(found[0], {**waiting, thread: found[1]})]
+        return [self._extended(result[0], {**waiting, thread: result[1]})]
 
     def _extended(self, state: State, turns: Mapping[str, Turn]) -> State:
-        told: dict[Value, Value] = {
+        values: dict[Value, Value] = {
             thread: _value(turns.get(thread, Turn())) for thread in self._threads
         }
-        return (*state, Fn(told))
+        return (*state, Fn(values))
 
 
 def _delayed(state: State) -> frozenset[str]:
@@ -177,7 +177,7 @@ class TurnsResult:
     """Of each kind: by what was asked in order, or `waits`."""
     seconds: float
     divergence: Divergence | None
-    compared: Compared
+    compared: ComparedStates
 
     @property
     def verdict(self) -> Verdict:

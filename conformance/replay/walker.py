@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.replay.engine import Divergence, Driver
 from conformance.replay.oracle import Oracle
 from conformance.replay.witness import witness
 from conformance.story.comparison import differences, variables_of
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Action, State, differing, fingerprint
-from conformance.traces.model import End, PartialState
+from conformance.traces.model import PartialState, TraceEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Walk:
 
     states: tuple[PartialState, ...]
     actions: tuple[Action, ...]
-    end: End
+    end: TraceEnd
     problem: str | None = None
-    compared: Compared = field(default_factory=Compared, compare=False)
+    compared: ComparedStates = field(default_factory=ComparedStates, compare=False)
     """What was held against the specification after its steps."""
 
 
@@ -56,7 +56,7 @@ class Walker:
     def walk(self, seed: int, length: int) -> Walk:
         """One walk of at most `length` steps; the same for the same seed."""
         walk = self._walk(seed, length)
-        if walk.end is End.DIVERGED and self._driver.goes_back:
+        if walk.end is TraceEnd.DIVERGED and self._driver.goes_back:
             # A divergence found after a restore is confirmed by a run from the initial state.
             self._driver.never_go_back()
             walk = self._walk(seed, length)
@@ -73,11 +73,11 @@ class Walker:
             return self._diverged([], [], divergence)
         actions: list[Action] = []
         path: list[tuple[State, ...]] = [driver.candidates]
-        end = End.LENGTH
+        end = TraceEnd.LENGTH
         while len(actions) < length:
             enabled = self._enabled(driver.candidates)
             if not enabled:
-                end = End.DEADLOCK if len(driver.candidates) == 1 else End.AMBIGUOUS
+                end = TraceEnd.DEADLOCK if len(driver.candidates) == 1 else TraceEnd.AMBIGUOUS
                 break
             action = enabled[int(choose() * len(enabled))]
             divergence = driver.step(action)
@@ -107,7 +107,11 @@ class Walker:
 
     def _allowed_after_all(self, divergence: Divergence) -> bool:
         action = divergence.action
-        if self._wider is None or divergence.kind is not Kind.NOT_ALLOWED or action is None:
+        if (
+            self._wider is None
+            or divergence.kind is not BehaviourKind.NOT_ALLOWED
+            or action is None
+        ):
             return False
         allowed = dict.fromkeys(
             state
@@ -115,10 +119,10 @@ class Walker:
             for state in self._wider.successors(before, action)
         )
         variables, observed = self._oracle.variables, divergence.observed
-        found = tuple(state for state in allowed if not differing(variables, state, observed))
-        if found:
-            self._driver.candidates = found
-        return bool(found)
+        result = tuple(state for state in allowed if not differing(variables, state, observed))
+        if result:
+            self._driver.candidates = result
+        return bool(result)
 
     def _witness(
         self, path: Sequence[tuple[State, ...]], actions: Sequence[Action]
@@ -145,15 +149,16 @@ class Walker:
         observed = divergence.observed
         last = tuple(observed.get(name) for name in self._oracle.variables)
         before = self._witness(path, actions[:-1])
-        return Walk((*before, last), tuple(actions), End.DIVERGED, self._problem(divergence))
+        return Walk((*before, last), tuple(actions), TraceEnd.DIVERGED, self._problem(divergence))
 
     def _problem(self, divergence: Divergence) -> str:
         """The kind and the variables that differ on one line, for merging; then the values."""
         variables = self._oracle.variables
-        found = differences(variables, divergence.allowed, divergence.observed)
-        names = ", ".join(variables_of(found))
+        result = differences(variables, divergence.allowed, divergence.observed)
+        names = ", ".join(variables_of(result))
         lines = [f"{divergence.kind.value}{': ' if names else ''}{names}"]
         lines += [
-            f"{one.variable}: expected {one.expected}, observed {one.actual}" for one in found
+            f"{difference.variable}: expected {difference.expected}, observed {difference.actual}"
+            for difference in result
         ]
         return "\n".join([*lines, divergence.detail]).rstrip()

@@ -20,7 +20,7 @@ class StepNeverEnds(Exception):
     """Raised in the middle of the implementation, by a signal."""
 
 
-class Watch:
+class CallWatch:
     """A context around calls: one that lasts from one tick of a timer to the next is ended.
 
     So a call may take as long as a tick, and never takes longer than two. It is ended again and
@@ -30,7 +30,7 @@ class Watch:
 
     __slots__ = ("_calls", "_inside", "_processor", "_seen", "_wall")
 
-    _ticking: ClassVar[Watch | None] = None
+    _ticking: ClassVar[CallWatch | None] = None
     """The one that the process's timers belong to: a process has one of each kind."""
 
     def __init__(
@@ -44,17 +44,17 @@ class Watch:
     def __enter__(self) -> None:
         self._calls += 1
         self._inside = True
-        if Watch._ticking is not self:
+        if CallWatch._ticking is not self:
             self._start()
 
     def __exit__(self, *_: object) -> None:
         self._inside = False
 
     def _start(self) -> None:
-        if Watch._ticking is None:
+        if CallWatch._ticking is None:
             atexit.unregister(_silence)
             atexit.register(_silence)
-        Watch._ticking = self
+        CallWatch._ticking = self
         self._seen.clear()
         signal.signal(signal.SIGVTALRM, self._tick)
         signal.setitimer(signal.ITIMER_VIRTUAL, self._processor, self._processor)
@@ -66,7 +66,9 @@ class Watch:
     def _alarm_is_free() -> bool:
         """Whoever has set the alarm clock (a test's time limit) ends what waits by that."""
         handler = signal.getsignal(signal.SIGALRM)
-        return handler is signal.SIG_DFL or isinstance(getattr(handler, "__self__", None), Watch)
+        return handler is signal.SIG_DFL or isinstance(
+            getattr(handler, "__self__", None), CallWatch
+        )
 
     def _tick(self, number: int, _frame: FrameType | None) -> None:
         same_call = self._seen.get(number) == self._calls
@@ -81,7 +83,7 @@ class Watch:
         self._stop()
 
     def _stop(self) -> None:
-        Watch._ticking = None
+        CallWatch._ticking = None
         signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         if signal.getsignal(signal.SIGALRM) == self._tick:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -89,12 +91,12 @@ class Watch:
 
 def _silence() -> None:
     """While Python shuts down it no longer handles signals: a tick would kill the process."""
-    if Watch._ticking is not None:
-        Watch._ticking._stop()
+    if CallWatch._ticking is not None:
+        CallWatch._ticking._stop()
 
 
 def watch(wall_seconds: float = WALL_SECONDS) -> AbstractContextManager[None]:
     """A watch where signals arrive, which is the main thread; elsewhere nothing is ended."""
     if threading.current_thread() is not threading.main_thread():
         return nullcontext()
-    return Watch(wall_seconds=wall_seconds)
+    return CallWatch(wall_seconds=wall_seconds)

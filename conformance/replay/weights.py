@@ -18,7 +18,7 @@ class Frequencies:
     taken: Mapping[str, int]
 
 
-class Tally:
+class ActionTally:
     """Counts enabled and taken actions while a run goes on."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ def calibrate(oracle: Oracle, *, walks: int, length: int, seed: int) -> Frequenc
     run would make its replays flaky.
     """
     rng = random.Random(seed)
-    tally = Tally()
+    tally = ActionTally()
     initial = oracle.initial_states()
     for _ in range(walks):
         state = rng.choice(initial)

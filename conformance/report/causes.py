@@ -42,7 +42,7 @@ class Cause:
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages that met it."""
-        return tuple(dict.fromkeys(one.stage for one in self.symptoms))
+        return tuple(dict.fromkeys(symptom.stage for symptom in self.symptoms))
 
 
 def causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
@@ -59,7 +59,9 @@ def causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
                 apart.append((known, others))
         groups = [*apart, (traits, members)]
     ordered = sorted(sorted(members) for _, members in groups)
-    return tuple(Cause(tuple(sorted((findings[n] for n in one), key=_length))) for one in ordered)
+    return tuple(
+        Cause(tuple(sorted((findings[n] for n in numbers), key=_length))) for numbers in ordered
+    )
 
 
 def _length(finding: Finding) -> int:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from conformance.errors import ExitCode
 from conformance.events import (
     OWN_PROCESS,
+    ComparedModel,
     Emit,
     Event,
     Finding,
-    Held,
     JsonValue,
     StageFinished,
     Work,
@@ -43,7 +43,7 @@ class Report:
     findings: tuple[Finding, ...]
     seconds: float
     header: dict[str, JsonValue]
-    held: tuple[Held, ...] = ()
+    held: tuple[ComparedModel, ...] = ()
     """What was held against what, in the order in which it was met."""
     spans: tuple[Span, ...] = ()
     """By stage, in the same order; of a stage that several workers were at, one for each time."""
@@ -67,7 +67,7 @@ class Collector:
         self._spans: list[Span] = []
         self.stages: list[StageFinished] = []
         self._findings: dict[tuple[str, str, str], Finding] = {}
-        self._held: dict[tuple[str, str], Held] = {}
+        self._held: dict[tuple[str, str], ComparedModel] = {}
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageFinished):
@@ -75,7 +75,7 @@ class Collector:
             self._spans += self._spans_of(event)
         elif isinstance(event, Finding):
             self._merge(event)
-        elif isinstance(event, Held):
+        elif isinstance(event, ComparedModel):
             self._held.setdefault((event.model, event.system), event)
         for consumer in self._consumers:
             consumer(event)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from conformance.events import Held, ModuleText, StageFinished
+from conformance.events import ComparedModel, ModuleText, StageFinished
 from conformance.printable import counted
 from conformance.report.collect import Report
 
@@ -42,7 +42,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CountedLine:
     """One line of a module; the counts of what begins on it, a definition before disjuncts."""
 
     number: int
@@ -52,40 +52,40 @@ class Line:
     @property
     def margin(self) -> str:
         """The counts as they stand beside the line."""
-        return " ".join(f"{one.total:,}" for one in self.counts)
+        return " ".join(f"{count.total:,}" for count in self.counts)
 
     @property
     def told(self) -> str:
         """The counts in words."""
-        return "; ".join(one.told for one in self.counts)
+        return "; ".join(count.told for count in self.counts)
 
     @property
     def met(self) -> bool:
         """Whether everything that begins here was met."""
-        return all(one.total for one in self.counts)
+        return all(count.total for count in self.counts)
 
     @property
     def definitions(self) -> tuple[Count, ...]:
         """The actions and formulas that are defined here."""
-        return tuple(one for one in self.counts if one.kind != "disjunct")
+        return tuple(count for count in self.counts if count.kind != "disjunct")
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class CountedModule:
     """A module's text with its counts."""
 
     name: str
     path: str
-    lines: tuple[Line, ...]
+    lines: tuple[CountedLine, ...]
 
     @property
     def never(self) -> tuple[str, ...]:
         """What is defined here and was never met."""
-        found = (count for one in self.lines for count in one.definitions)
-        return tuple(count.name for count in found if not count.total)
+        result = (count for line in self.lines for count in line.definitions)
+        return tuple(count.name for count in result if not count.total)
 
     @property
-    def disjuncts(self) -> tuple[tuple[Line, Count], ...]:
+    def disjuncts(self) -> tuple[tuple[CountedLine, Count], ...]:
         """The disjuncts, each with the line on which it begins."""
         return tuple(
             (line, count)
@@ -97,8 +97,8 @@ class Module:
     @property
     def never_taken(self) -> tuple[int, ...]:
         """The numbers of the lines with a disjunct that no step took."""
-        found = (line.number for line, count in self.disjuncts if not count.total)
-        return tuple(dict.fromkeys(found))
+        result = (line.number for line, count in self.disjuncts if not count.total)
+        return tuple(dict.fromkeys(result))
 
     @property
     def width(self) -> int:
@@ -113,12 +113,12 @@ class SpecCounts:
     spec: str
     actions: tuple[Count, ...]
     formulas: tuple[Count, ...]
-    modules: tuple[Module, ...] = field(default=())
+    modules: tuple[CountedModule, ...] = field(default=())
 
     @property
     def never(self) -> tuple[str, ...]:
         """Actions that no source took."""
-        return tuple(one.name for one in self.actions if not one.total)
+        return tuple(action.name for action in self.actions if not action.total)
 
     @property
     def disjuncts(self) -> int:
@@ -128,13 +128,13 @@ class SpecCounts:
     @property
     def never_taken(self) -> int:
         """How many of them no step took."""
-        found = (count for module in self.modules for _, count in module.disjuncts)
-        return sum(not count.total for count in found)
+        result = (count for module in self.modules for _, count in module.disjuncts)
+        return sum(not count.total for count in result)
 
 
 def counts(report: Report) -> tuple[SpecCounts, ...]:
     """Per specification; of a run that held nothing against a text, none."""
-    specs = dict.fromkeys(held.spec for held in report.held)
+    specs = dict.fromkeys(compared_model.spec for compared_model in report.held)
     return tuple(_of(report, spec) for spec in specs if _was_counted(report, spec))
 
 
@@ -143,35 +143,39 @@ def _was_counted(report: Report, spec: str) -> bool:
 
 
 def _stages(report: Report, spec: str) -> Iterator[StageFinished]:
-    models = {held.model for held in report.held if held.spec == spec}
+    models = {compared_model.model for compared_model in report.held if compared_model.spec == spec}
     return (s for s in report.stages if s.stage in SOURCES and s.figures.get("model") in models)
 
 
 def _of(report: Report, spec: str) -> SpecCounts:
-    held = [one for one in report.held if one.spec == spec]
-    taken: dict[str, Counter[str]] = {name: Counter() for one in held for name in one.actions}
-    passed: dict[str, Counter[str]] = {name: Counter() for one in held for name in one.branches}
+    models = [compared_model for compared_model in report.held if compared_model.spec == spec]
+    frequencies: dict[str, Counter[str]] = {
+        name: Counter() for compared_model in models for name in compared_model.actions
+    }
+    passed: dict[str, Counter[str]] = {
+        name: Counter() for compared_model in models for name in compared_model.branches
+    }
     judged: Counter[str] = Counter()
     for stage in _stages(report, spec):
         for name, count in _steps(stage).items():
-            taken.setdefault(name, Counter())[stage.stage] += count
+            frequencies.setdefault(name, Counter())[stage.stage] += count
         for name, count in _integers(stage, "branches").items():
             passed.setdefault(name, Counter())[stage.stage] += count
         judged.update(_integers(stage, "formulas_judged"))
-    actions = {name: Count(name, "action", dict(by)) for name, by in taken.items()}
+    actions = {name: Count(name, "action", dict(by)) for name, by in frequencies.items()}
     formulas = {name: Count(name, "formula", {"audit": n}) for name, n in judged.items()}
     disjuncts = {name: Count(name, "disjunct", dict(by)) for name, by in passed.items()}
-    modules = _modules(held, {**formulas, **actions}, disjuncts)
+    modules = _modules(models, {**formulas, **actions}, disjuncts)
     return SpecCounts(spec, tuple(actions.values()), tuple(formulas.values()), modules)
 
 
 def _steps(stage: StageFinished) -> Counter[str]:
     """Steps by action name, whatever its arguments."""
     key = "actions_fired" if stage.stage == "audit" else "actions"
-    found: Counter[str] = Counter()
+    steps: Counter[str] = Counter()
     for name, count in _integers(stage, key).items():
-        found[name.partition("(")[0]] += count
-    return found
+        steps[name.partition("(")[0]] += count
+    return steps
 
 
 def _integers(stage: StageFinished, key: str) -> dict[str, int]:
@@ -181,23 +185,27 @@ def _integers(stage: StageFinished, key: str) -> dict[str, int]:
 
 
 def _modules(
-    held: Sequence[Held], defined: Mapping[str, Count], disjuncts: Mapping[str, Count]
-) -> tuple[Module, ...]:
+    models: Sequence[ComparedModel], defined: Mapping[str, Count], disjuncts: Mapping[str, Count]
+) -> tuple[CountedModule, ...]:
     """The modules in which something is counted."""
-    texts = {module.name: module for one in held for module in one.modules}
+    texts = {module.name: module for compared_model in models for module in compared_model.modules}
     begins: dict[tuple[str, int], dict[str, Count]] = {}
-    for one in held:
-        for name, (module, first, _) in one.places.items():
+    for compared_model in models:
+        for name, (module, first, _) in compared_model.places.items():
             if name in defined:
                 begins.setdefault((module, first), {})[name] = defined[name]
-    for one in held:
-        for name, place in one.branches.items():
+    for compared_model in models:
+        for name, place in compared_model.branches.items():
             begins.setdefault(place, {})[name] = disjuncts[name]
     counted = dict.fromkeys(module for module, _ in begins if module in texts)
     return tuple(_module(texts[name], begins) for name in counted)
 
 
-def _module(text: ModuleText, begins: Mapping[tuple[str, int], Mapping[str, Count]]) -> Module:
+def _module(
+    text: ModuleText, begins: Mapping[tuple[str, int], Mapping[str, Count]]
+) -> CountedModule:
     numbered = enumerate(text.text.splitlines(), 1)
-    lines = [Line(n, one, tuple(begins.get((text.name, n), {}).values())) for n, one in numbered]
-    return Module(text.name, text.path, tuple(lines))
+    lines = [
+        CountedLine(n, name, tuple(begins.get((text.name, n), {}).values())) for n, name in numbered
+    ]
+    return CountedModule(text.name, text.path, tuple(lines))

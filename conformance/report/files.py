@@ -8,7 +8,7 @@ from pathlib import Path
 from conformance.files import check_folder, written_aside
 from conformance.report import json_report, junit
 from conformance.report.collect import Report
-from conformance.report.trend import Earlier, Trend, load_earlier, trend
+from conformance.report.trend import EarlierReport, Trend, load_earlier, trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Reports:
     """Where the reports go, and what they are compared with."""
 
     folder: Path
-    earlier: Earlier | None = None
+    earlier: EarlierReport | None = None
 
     def write(self, report: Report) -> tuple[tuple[Path, ...], Trend | None]:
         """Each file whole or absent; the files, and what changed since the earlier report."""

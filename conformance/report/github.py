@@ -41,8 +41,8 @@ def _place(location: str, root: Path) -> list[str]:
     if not file.is_file() or not file.is_relative_to(root.resolve()):
         return []
     line = rest.partition(":")[0]
-    found = [f"file={_property(file.relative_to(root.resolve()).as_posix())}"]
-    return [*found, f"line={line}"] if line.isdigit() else found
+    result = [f"file={_property(file.relative_to(root.resolve()).as_posix())}"]
+    return [*result, f"line={line}"] if line.isdigit() else result
 
 
 def _data(text: str) -> str:

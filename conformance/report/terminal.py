@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from conformance.events import Event, Finding, Printed, StageFinished, StageStarted
+from conformance.events import Event, Finding, PrintedLine, StageFinished, StageStarted
 from conformance.events import Progress as ProgressEvent
 from conformance.report.text import finding_lines, printable
 from conformance.verdict import Verdict
@@ -78,7 +78,7 @@ class Terminal:
                 self._started(event)
             case ProgressEvent():
                 self._advanced(event)
-            case Printed():
+            case PrintedLine():
                 self.line(event.line)
             case Finding():
                 self._findings.append(event)  # below the line of its stage, which ends later
@@ -128,16 +128,16 @@ class Terminal:
             soft_wrap=not self._live,
             highlight=False,
         )
-        self._print_findings(lambda one: _belongs(one, event))
+        self._print_findings(lambda finding: _belongs(finding, event))
 
     def _print_findings(self, chosen: Callable[[Finding], bool]) -> None:
         """Print those that are chosen of the findings that wait."""
         waiting, self._findings = self._findings, []
-        for one in waiting:
-            if chosen(one):
-                self.finding(one)
+        for finding in waiting:
+            if chosen(finding):
+                self.finding(finding)
             else:
-                self._findings.append(one)
+                self._findings.append(finding)
 
     def _drop(self, stage: str) -> None:
         task = self._tasks.pop(stage, None)

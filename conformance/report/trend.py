@@ -13,7 +13,7 @@ from conformance.report.collect import SCHEMA_VERSION, Report
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class ResolvedFinding:
     """A finding that the earlier report has and this one does not."""
 
     key: str
@@ -21,7 +21,7 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierReport:
     """What an earlier report said."""
 
     path: str
@@ -36,10 +36,10 @@ class Earlier:
 class Trend:
     """This report held against an earlier one, finding by finding."""
 
-    earlier: Earlier
+    earlier: EarlierReport
     new: frozenset[str]
     """Keys of findings that were not there."""
-    gone: tuple[Gone, ...]
+    gone: tuple[ResolvedFinding, ...]
     known: int
 
     def line(self) -> str:
@@ -54,7 +54,7 @@ class Trend:
         )
 
 
-def load_earlier(path: Path) -> Earlier:
+def load_earlier(path: Path) -> EarlierReport:
     """Read a report.json; DataError if it is none, or of another schema."""
     try:
         body = json.loads(read_text(path))
@@ -63,20 +63,22 @@ def load_earlier(path: Path) -> Earlier:
                 f"{path} has the schema version {body['schema_version']}, this kconform writes "
                 f"{SCHEMA_VERSION}: compare with a report of the same version."
             )
-        titles = {str(one["key"]): str(one["title"]) for one in body["findings"]}
+        titles = {str(row["key"]): str(row["title"]) for row in body["findings"]}
         command, verdict, seconds = body["command"], body["verdict"], float(body["seconds"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{path} is no report to compare with ({error}). Give --compare the report.json that "
             "an earlier run wrote."
         ) from error
-    return Earlier(str(path), str(command), str(verdict), seconds, titles)
+    return EarlierReport(str(path), str(command), str(verdict), seconds, titles)
 
 
-def trend(report: Report, earlier: Earlier) -> Trend:
+def trend(report: Report, earlier: EarlierReport) -> Trend:
     """New and gone findings, by their keys."""
     keys = {finding.key for finding in report.findings}
-    gone = tuple(Gone(key, title) for key, title in earlier.titles.items() if key not in keys)
+    gone = tuple(
+        ResolvedFinding(key, title) for key, title in earlier.titles.items() if key not in keys
+    )
     return Trend(
         earlier,
         frozenset(keys - set(earlier.titles)),

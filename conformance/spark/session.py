@@ -106,8 +106,8 @@ def spark_session(
     if active is not None:
         yield _configure(active, settings)
         return
-    with _set_aside() as said, _own_interrupt():
-        session = _start(master, name, settings, said, short=steps is not None and steps <= SHORT)
+    with _set_aside() as output, _own_interrupt():
+        session = _start(master, name, settings, output, short=steps is not None and steps <= SHORT)
         interrupt = _Interrupt(session)
         try:
             with interrupt:
@@ -263,25 +263,25 @@ def _set_aside() -> Iterator[BinaryIO]:
     The JVM opens with warnings of its own (incubator modules, native libraries), on which nobody
     can act who runs an audit. Py4J logs an interrupt as an error, with its traceback.
     """
-    with tempfile.TemporaryFile() as said, os.fdopen(os.dup(said.fileno()), "w") as log:
+    with tempfile.TemporaryFile() as random, os.fdopen(os.dup(random.fileno()), "w") as log:
         handler = logging.StreamHandler(log)
         logging.getLogger().addHandler(handler)
         try:
-            yield said
+            yield random
         except (UserError, KeyboardInterrupt):
             raise
         except BaseException:
-            sys.stderr.write(_tail(said))
+            sys.stderr.write(_tail(random))
             raise
         finally:
             logging.getLogger().removeHandler(handler)
 
 
-def _tail(said: BinaryIO, size: int = 4000) -> str:
+def _tail(output: BinaryIO, size: int = 4000) -> str:
     """The last of what was said."""
-    end = said.seek(0, os.SEEK_END)
-    said.seek(max(0, end - size))
-    return said.read().decode(errors="replace")
+    end = output.seek(0, os.SEEK_END)
+    output.seek(max(0, end - size))
+    return output.read().decode(errors="replace")
 
 
 @contextmanager
@@ -313,7 +313,7 @@ def _configure(session: SparkSession, settings: Mapping[str, str]) -> SparkSessi
 
 
 def _start(
-    master: str | None, name: str, settings: Mapping[str, str], said: BinaryIO, *, short: bool
+    master: str | None, name: str, settings: Mapping[str, str], output: BinaryIO, *, short: bool
 ) -> SparkSession:
     wanted = {**SETTINGS, **START_SETTINGS}
     builder = SparkSession.builder.appName(name)
@@ -331,12 +331,12 @@ def _start(
     try:
         if not submitted and SparkContext._gateway is None:
             with _uninterrupted():
-                gateway = _LAUNCH(conf, {"stdout": said, "stderr": said})
+                gateway = _LAUNCH(conf, {"stdout": output, "stderr": output})
             SparkContext(conf=conf, gateway=gateway)
         session = builder.getOrCreate()
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
         raise EnvironmentProblem(
-            f"Spark could not start on {master or LOCAL}: {_cause(error, said)}. Check "
+            f"Spark could not start on {master or LOCAL}: {_cause(error, output)}. Check "
             "that the master is reachable, that it runs the same version as the installed "
             "pyspark, and that Java is a full one (a JRE without java.management is not enough)."
         ) from error
@@ -346,12 +346,12 @@ def _start(
     return session
 
 
-def _cause(error: Exception, said: BinaryIO) -> str:
+def _cause(error: Exception, output: BinaryIO) -> str:
     """The line that says most: Py4J's first line only names the call, a dead JVM has spoken."""
     lines = [line.removeprefix(":").strip() for line in str(error).splitlines()] or ["no reason"]
     if isinstance(error, Py4JError) and len(lines) > 1:
         return lines[1]
-    last = [line.strip() for line in _tail(said).splitlines() if line.strip()]
+    last = [line.strip() for line in _tail(output).splitlines() if line.strip()]
     return f"{lines[0]} ({last[-1]})" if last else lines[0]
 
 

@@ -30,7 +30,7 @@ from conformance.stages.context import (
 )
 from conformance.stages.identity import FOREIGN
 from conformance.stages.keeping import kept
-from conformance.stages.subject import Subject
+from conformance.stages.subject import AuditedStore
 from conformance.story.behaviour import last_steps, lines
 from conformance.story.exhibit import exhibit
 from conformance.tla import Action
@@ -41,7 +41,7 @@ from conformance.workers import Workers
 
 def audit(
     context: Context,
-    subject: Subject,
+    subject: AuditedStore,
     workers: Workers,
     *,
     listing: Path | None = None,
@@ -81,7 +81,7 @@ def audit(
     )
 
 
-def _rules(subject: Subject, *, native: bool) -> Rulebook:
+def _rules(subject: AuditedStore, *, native: bool) -> Rulebook:
     """What the store is judged by."""
     store, prepared = subject.store, subject.prepared
     return compile_rules(
@@ -100,7 +100,7 @@ def _replay_of(store: TraceStore) -> Callable[[int], str]:
     return lambda trace: f"kconform replay --store {store.path} --trace {trace}"
 
 
-def _telling(context: Context, subject: Subject) -> Emit:
+def _telling(context: Context, subject: AuditedStore) -> Emit:
     """The audit knows formulas and stores; of which model, and the way there, is added here.
 
     The stage is named by the model, as others are: a store's path is another one in each run.
@@ -134,7 +134,7 @@ def _vacuous(event: StageFinished) -> list[str]:
 _REASONS = 3
 
 
-def _told(context: Context, subject: Subject, finding: Finding) -> Finding:
+def _told(context: Context, subject: AuditedStore, finding: Finding) -> Finding:
     """The finding with the way to it, as text, drawing and file, and why it is one."""
     number = number_of(finding.trace)
     if number is None or finding.step is None:
@@ -160,7 +160,7 @@ def _told(context: Context, subject: Subject, finding: Finding) -> Finding:
 
 def report_diverged(context: Context, bench: Workbench, path: Path) -> None:
     """The walks of a store that the specification could not follow to their end, as findings."""
-    subject = Subject(TraceStore.open(path), bench.prepared, bench.graph)
+    subject = AuditedStore(TraceStore.open(path), bench.prepared, bench.graph)
     rules = _rules(subject, native=False)
     where, name = partial(place, bench.model), partial(name_of, subject.store)
     view = EvaluatedSpec(bench.prepared.spec)
@@ -178,7 +178,7 @@ def safety_properties(prepared: PreparedModel) -> tuple[str, ...]:
     )
 
 
-def _optional(subject: Subject, *, every_action: bool) -> tuple[str, ...]:
+def _optional(subject: AuditedStore, *, every_action: bool) -> tuple[str, ...]:
     """Actions that need not occur: of a foreign trace nobody can ask for any."""
     if not every_action or subject.store.manifest.identity.system == FOREIGN:
         return tuple(dict.fromkeys(action.name for action in subject.store.actions))

@@ -34,7 +34,7 @@ _MOST_BOUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SuitePart:
     """Something that a suite can show.
 
     It is an action, a disjunct of one, or the combination of an action and a bound of the model.
@@ -50,11 +50,11 @@ class Offer:
 
     name: str
     seconds: float
-    parts: frozenset[Part]
+    parts: frozenset[SuitePart]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenSuite:
     """A suite that is driven, and what none of those before it has."""
 
     offer: Offer
@@ -62,24 +62,24 @@ class Chosen:
     """How many parts of each kind."""
 
 
-def chosen_of(offers: Sequence[Offer], seconds: float) -> tuple[Chosen, ...]:
+def chosen_of(offers: Sequence[Offer], seconds: float) -> tuple[ChosenSuite, ...]:
     """Those that fit into the seconds: always the one next that adds most for its time.
 
     Where no suite adds anything more, the quickest come first.
     """
-    chosen: list[Chosen] = []
-    have: frozenset[Part] = frozenset()
+    chosen: list[ChosenSuite] = []
+    have: frozenset[SuitePart] = frozenset()
     ahead = list(offers)
-    while fitting := [one for one in ahead if one.seconds <= seconds]:
+    while fitting := [offer for offer in ahead if offer.seconds <= seconds]:
 
-        def worth(offer: Offer, known: frozenset[Part] = have) -> tuple[float, float, str]:
+        def worth(offer: Offer, known: frozenset[SuitePart] = have) -> tuple[float, float, str]:
             return -len(offer.parts - known) / offer.seconds, offer.seconds, offer.name
 
         best = min(fitting, key=worth)
         ahead.remove(best)
         seconds -= best.seconds
         kinds = Counter(part.kind for part in best.parts - have)
-        chosen.append(Chosen(best, dict(sorted(kinds.items()))))
+        chosen.append(ChosenSuite(best, dict(sorted(kinds.items()))))
         have |= best.parts
     return tuple(chosen)
 
@@ -100,18 +100,18 @@ def within_budget(
         ]
         chosen = chosen_of(offers, 60 * minutes * _SHARE_OF_SUITES)
         if not chosen:
-            least = min(offers, key=lambda one: one.seconds)
+            least = min(offers, key=lambda offer: offer.seconds)
             needed = least.seconds / _SHARE_OF_SUITES / 60
             raise UserError(
                 f"No suite fits into {minutes:g} minutes. The smallest is that of {least.name}: "
                 f"give --minutes {needed:.1f} or more."
             )
-        taken = {one.offer.name for one in chosen}
-        left_out = [one for one in offers if one.name not in taken]
+        names = {suite.offer.name for suite in chosen}
+        left_out = [offer for offer in offers if offer.name not in names]
         outcome.verdict = Verdict.PASS
         outcome.summary = "; ".join(_clauses(chosen, left_out))
         outcome.figures = _figures(minutes, chosen, left_out)
-    return tuple(by_name[one.offer.name] for one in chosen)
+    return tuple(by_name[suite.offer.name] for suite in chosen)
 
 
 def tier_within(tier: Tier, benches: Sequence[Workbench], minutes: float) -> Tier:
@@ -121,35 +121,39 @@ def tier_within(tier: Tier, benches: Sequence[Workbench], minutes: float) -> Tie
     return replace(tier, traces=max(1, min(tier.traces, traces)))
 
 
-def _clauses(chosen: Sequence[Chosen], left_out: Sequence[Offer]) -> Iterator[str]:
+def _clauses(chosen: Sequence[ChosenSuite], left_out: Sequence[Offer]) -> Iterator[str]:
     """Of the summary; what each suite adds stands in the figures, in the order of the choice."""
     about = sum(suite.offer.seconds for suite in chosen)
-    have = frozenset[Part]().union(*(suite.offer.parts for suite in chosen))
+    have = frozenset[SuitePart]().union(*(suite.offer.parts for suite in chosen))
     yield f"{len(chosen)} of {len(chosen) + len(left_out)} suites, about {about:.0f} s"
     yield f"they take {kinds_of(have)}"
     if left_out:
-        missing = frozenset[Part]().union(*(offer.parts for offer in left_out)) - have
+        missing = frozenset[SuitePart]().union(*(offer.parts for offer in left_out)) - have
         names = ", ".join(offer.name for offer in left_out)
         yield f"no time for {names}, which would add {kinds_of(missing)}"
 
 
-def kinds_of(parts: Iterable[Part]) -> str:
+def kinds_of(parts: Iterable[SuitePart]) -> str:
     """`12 actions, 2 disjuncts`: how many there are of each kind; `nothing` without any."""
     kinds = sorted(Counter(part.kind for part in parts).items())
     return ", ".join(counted(number, kind) for kind, number in kinds) or "nothing"
 
 
 def _figures(
-    minutes: float, chosen: Sequence[Chosen], left_out: Sequence[Offer]
+    minutes: float, chosen: Sequence[ChosenSuite], left_out: Sequence[Offer]
 ) -> dict[str, JsonValue]:
     suites: list[JsonValue] = [
-        {"model": one.offer.name, "seconds": round(one.offer.seconds, 1), "adds": dict(one.adds)}
-        for one in chosen
+        {
+            "model": suite.offer.name,
+            "seconds": round(suite.offer.seconds, 1),
+            "adds": dict(suite.adds),
+        }
+        for suite in chosen
     ]
     return {
         "minutes": minutes,
         "suites": suites,
-        "no_time_for": {one.name: round(one.seconds, 1) for one in left_out},
+        "no_time_for": {offer.name: round(offer.seconds, 1) for offer in left_out},
     }
 
 
@@ -166,29 +170,31 @@ def _pace(bench: Workbench) -> float:
     return _STEPS_A_SECOND if able.distant is None else _AT_A_DISTANCE
 
 
-def _parts(context: Context, bench: Workbench) -> Iterator[Part]:
+def _parts(context: Context, bench: Workbench) -> Iterator[SuitePart]:
     graph, spec = bench.graph, bench.prepared.spec
-    yield from (Part("action", f"{bench.model.spec}.{action.name}") for action in graph.actions)
+    yield from (
+        SuitePart("action", f"{bench.model.spec}.{action.name}") for action in graph.actions
+    )
     every = np.ones(len(graph.source), np.bool_)
     branches = edge_branches(bench.prepared, graph, every, context.check)
     for code, kind in set(zip(graph.action.tolist(), branches.kind.tolist(), strict=True)):
         if kind >= 0:
             for number, place in enumerate(spec.branch_places(graph.actions[code].name)):
                 if branches.taken[kind] >> number & 1:
-                    yield Part("disjunct", key(place))
+                    yield SuitePart("disjunct", key(place))
     names = {action.name for action in graph.actions}
     yield from combinations(bench.model.spec, names, bench.constants)
 
 
 def combinations(
     spec: str, actions: Iterable[str], constants: Mapping[str, Value]
-) -> Iterator[Part]:
+) -> Iterator[SuitePart]:
     """Each action together with each bound: a commit by one of two members, a fetch in the third
     epoch. A model of three epochs has what one of two has, too.
     """
     bounds = [f"{name} {size}" for name, value in constants.items() for size in _sizes(value)]
     for action, bound in product(actions, bounds):
-        yield Part("combination", f"{spec}.{action} with {bound}")
+        yield SuitePart("combination", f"{spec}.{action} with {bound}")
 
 
 def _sizes(value: Value) -> Iterable[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from conformance.client.answers import WISHES, Answers
+from conformance.client.answers import WISHES, AllowedAnswers
 from conformance.client.breaches import Breach
 from conformance.client.duties import KINDS, DutyKind, not_exercised
 from conformance.client.example import (
@@ -18,14 +18,14 @@ from conformance.client.example import (
     OWES_CALLBACK,
     OWES_REQUEST,
     QUIET,
+    ClientKind,
     Ending,
+    ExamplePlan,
     ExampleResult,
-    Kind,
-    Plan,
     run_example,
     silent,
 )
-from conformance.client.subject import Subject
+from conformance.client.subject import JoiningClient
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.judge.events import Recording
@@ -45,7 +45,14 @@ from conformance.systems.deviations import DeclaredTable
 from conformance.tla import find_tools
 from conformance.verdict import Verdict, merge
 
-__all__ = ["BoundVariant", "Request", "Tally", "client", "coverage_lines", "run_examples"]
+__all__ = [
+    "BoundVariant",
+    "ClientTestRequest",
+    "ExampleTally",
+    "client",
+    "coverage_lines",
+    "run_examples",
+]
 
 STAGE = "client"
 _FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "1000"}
@@ -60,7 +67,7 @@ So what it does then is no finding, and the example is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ClientTestRequest:
     """What is to be run."""
 
     command: str
@@ -76,7 +83,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Tally:
+class ExampleTally:
     """What came of the examples."""
 
     told: bool = False
@@ -125,7 +132,7 @@ class Tally:
         return merge([*self.verdicts, *exercised])
 
 
-def client(context: Context, request: Request) -> Tally:
+def client(context: Context, request: ClientTestRequest) -> ExampleTally:
     """Run the examples, judge each, tell what was found, and what was exercised.
 
     UserError for a client that cannot be judged: it never joins, or speaks of what is not modelled.
@@ -133,19 +140,21 @@ def client(context: Context, request: Request) -> Tally:
     with stage(context, STAGE, request.command, len(_numbers(request))) as outcome:
         variant = BoundVariant(context, declared_model(request))
         tally = asyncio.run(run_examples(context, request, variant))
-        for finding in sorted(tally.findings.values(), key=lambda one: -one.count):
+        for finding in sorted(tally.findings.values(), key=lambda finding: -finding.count):
             context.emit(finding)
         _tell(outcome, request, tally)
     return tally
 
 
-def _numbers(request: Request) -> Sequence[int]:
+def _numbers(request: ClientTestRequest) -> Sequence[int]:
     return request.numbers or range(1, request.examples + 1)
 
 
-async def run_examples(context: Context, request: Request, variant: BoundVariant) -> Tally:
+async def run_examples(
+    context: Context, request: ClientTestRequest, variant: BoundVariant
+) -> ExampleTally:
     """As `client`, but tells nothing. Several runs may share a variant, side by side."""
-    return await _Bench(context, request, variant).run(_numbers(request))
+    return await _ClientBench(context, request, variant).run(_numbers(request))
 
 
 @dataclass(slots=True)
@@ -154,16 +163,16 @@ class BoundVariant:
 
     context: Context
     model: Model
-    _kinds: dict[tuple[tuple[str, str], ...], tuple[PreparedModel, Kind]] = field(
+    _kinds: dict[tuple[tuple[str, str], ...], tuple[PreparedModel, ClientKind]] = field(
         default_factory=dict
     )
     _judges: dict[tuple[int, bool], Judge] = field(default_factory=dict)
 
-    def kind(self, subject: Subject) -> Kind:
+    def kind(self, subject: JoiningClient) -> ClientKind:
         """The specification of a client, and the answers that it allows."""
         return self.prepared(subject)[1]
 
-    def prepared(self, subject: Subject) -> tuple[PreparedModel, Kind]:
+    def prepared(self, subject: JoiningClient) -> tuple[PreparedModel, ClientKind]:
         """The same, with the model that it is of."""
         constants = subject.constants()
         key = tuple(sorted(constants.items()))
@@ -171,66 +180,66 @@ class BoundVariant:
             model = with_constants(self.model, {**constants, **_FREE})
             tools = self.context.check.tools or find_tools()
             prepared = bound(model, tools, self.context.check.parser)
-            kind = Kind(prepared.spec, Answers(prepared.spec, subject.others))
+            kind = ClientKind(prepared.spec, AllowedAnswers(prepared.spec, subject.others))
             self._kinds[key] = prepared, kind
         return self._kinds[key]
 
-    def judge(self, subject: Subject, *, told: bool) -> Judge:
+    def judge(self, subject: JoiningClient, *, report: bool) -> Judge:
         """What judges the recordings of a client; `told`: it tells of its callbacks."""
         prepared, kind = self.prepared(subject)
-        key = id(kind), told
+        key = id(kind), report
         if key not in self._judges:
             check = prepared.model.check
             properties = [n for n in check.properties if is_safety_property(prepared.module, n)]
-            declared = Declared(declared=True, silent=silent(told=told), limits=LIMITS)
+            declared = Declared(declared=True, silent=silent(is_told=report), limits=LIMITS)
             self._judges[key] = Judge(prepared.spec, declared, check.invariants, properties)
         return self._judges[key]
 
 
 @dataclass(slots=True)
-class _Bench:
+class _ClientBench:
     """Examples side by side, of one command."""
 
     context: Context
-    request: Request
+    request: ClientTestRequest
     variant: BoundVariant
-    _tally: Tally = field(default_factory=Tally)
+    _tally: ExampleTally = field(default_factory=ExampleTally)
 
-    async def run(self, numbers: Sequence[int]) -> Tally:
+    async def run(self, numbers: Sequence[int]) -> ExampleTally:
         """All examples; first a quiet one, which shows whether the client tells of callbacks."""
         plan = self._plan(self.request.requests)
         quiet = replace(plan, requests=0)
-        first = await run_example(quiet, QUIET, self.variant.kind, told=False)
+        first = await run_example(quiet, QUIET, self.variant.kind, is_told=False)
         self._tally.told = first.told
         if first.ending is Ending.LIMITED:
             self._tally.add(first, Verdict.INCONCLUSIVE)
             return self._tally
         turns = asyncio.Semaphore(self.request.jobs)
 
-        async def one(number: int) -> None:
+        async def item(number: int) -> None:
             async with turns:
                 await self._example(plan, number)
 
         try:
             async with asyncio.TaskGroup() as group:
                 for number in numbers:
-                    group.create_task(one(number))
+                    group.create_task(item(number))
         except ExceptionGroup as several:  # the first of them ended the others
             raise several.exceptions[0] from None
         return self._tally
 
-    def _plan(self, requests: int) -> Plan:
+    def _plan(self, requests: int) -> ExamplePlan:
         request, seed = self.request, self.context.seed
-        return Plan(request.command, seed, requests, patience=request.patience)
+        return ExamplePlan(request.command, seed, requests, patience=request.patience)
 
-    async def _example(self, plan: Plan, number: int) -> None:
+    async def _example(self, plan: ExamplePlan, number: int) -> None:
         result, findings = await self._judged_in_time(plan, number)
         if findings and _is_late(result):
             self._tally.spoiled += 1
             self._tally.add(result, Verdict.INCONCLUSIVE)
         else:
             confirmed = await self._seen_again(plan, number, findings)
-            others = [one for one in findings if one.key not in confirmed]
+            others = [finding for finding in findings if finding.key not in confirmed]
             undecided = bool(others) or result.ending in _UNDECIDED
             verdict = Verdict.INCONCLUSIVE if undecided else Verdict.PASS
             self._tally.add(
@@ -240,20 +249,20 @@ class _Bench:
         self.context.emit(Progress(STAGE, done, self.request.examples, counted(done, "example")))
 
     async def _seen_again(
-        self, plan: Plan, number: int, findings: Sequence[Finding]
+        self, plan: ExamplePlan, number: int, findings: Sequence[Finding]
     ) -> dict[str, Finding]:
         """Those that come again when the example is run again, by their keys."""
-        wanted = {one.key: one for one in findings}
+        wanted = {finding.key: finding for finding in findings}
         seen: set[str] = set()
         for _ in range(_RERUNS):
             if seen == set(wanted):
                 break
             result, again = await self._judged_in_time(plan, number)
-            seen |= {one.key for one in again if not _is_late(result)} & set(wanted)
-        return {key: one for key, one in wanted.items() if key in seen}
+            seen |= {finding.key for finding in again if not _is_late(result)} & set(wanted)
+        return {key: finding for key, finding in wanted.items() if key in seen}
 
     async def _judged_in_time(
-        self, plan: Plan, number: int
+        self, plan: ExamplePlan, number: int
     ) -> tuple[ExampleResult, tuple[Finding, ...]]:
         """The first run that was in time or agrees all the same; if there is none, the last."""
         for _ in range(_TRIES):
@@ -262,12 +271,14 @@ class _Bench:
                 break
         return result, findings
 
-    async def _judged(self, plan: Plan, number: int) -> tuple[ExampleResult, tuple[Finding, ...]]:
-        result = await run_example(plan, number, self.variant.kind, told=self._tally.told)
-        breaches = [self._breach(result, one) for one in result.breaches]
+    async def _judged(
+        self, plan: ExamplePlan, number: int
+    ) -> tuple[ExampleResult, tuple[Finding, ...]]:
+        result = await run_example(plan, number, self.variant.kind, is_told=self._tally.told)
+        breaches = [self._breach(result, breach) for breach in result.breaches]
         if result.subject is None or result.ending is Ending.LIMITED:
             return result, tuple(breaches)
-        judgement = self.variant.judge(result.subject, told=self._tally.told).judge(
+        judgement = self.variant.judge(result.subject, report=self._tally.told).judge(
             Recording(f"example {number}", result.events, f"seed {plan.seed}")
         )
         departure = self._finding(result, judgement, self.variant.prepared(result.subject)[0])
@@ -293,22 +304,24 @@ class _Bench:
         wrong = result.ending not in (Ending.WHOLE, Ending.FATAL, *_UNDECIDED)
         if not wrong and judgement.verdict is Verdict.PASS:
             return None
-        found = finding_of(
+        finding = finding_of(
             judgement,
             prepared.spec,
             picture=picture_of(prepared.model),
             locate=partial(place_of, prepared),
             reproduce=self._command(result.number),
         )
-        title, formula = _titled(result, found)
+        title, formula = _titled(result, finding)
         return replace(
-            found,
-            key=found.key if result.ending is Ending.DEPARTED else f"{STAGE}-{result.ending.name}",
+            finding,
+            key=finding.key
+            if result.ending is Ending.DEPARTED
+            else f"{STAGE}-{result.ending.name}",
             stage=STAGE,
             title=title,
-            message=_message(result, found),
-            formula=formula or found.formula,
-            story=tuple(_story(result, found)),
+            message=_message(result, finding),
+            formula=formula or finding.formula,
+            story=tuple(_story(result, finding)),
         )
 
     def _command(self, number: int) -> str:
@@ -335,7 +348,7 @@ def variant_model(name: str) -> Model:
     return replace(known[name], definitions={**known[name].definitions, **owes})
 
 
-def declared_model(request: Request) -> Model:
+def declared_model(request: ClientTestRequest) -> Model:
     """The model of the variant, as the declared departures override it. UserError for others."""
     model = variant_model(request.variant)
     if request.deviations is None:
@@ -350,14 +363,17 @@ def declared_model(request: Request) -> Model:
     return with_deviations(model, declared)
 
 
-def _titled(result: ExampleResult, found: Finding) -> tuple[str, str]:
+def _titled(result: ExampleResult, finding: Finding) -> tuple[str, str]:
     """A finding's title, and the formula that it breaks where one says it."""
     if result.ending is Ending.WHOLE:
-        return found.title, found.formula
+        return finding.title, finding.formula
     if result.ending is not Ending.DEPARTED:
         return str(result.ending), ""
     what = result.detail.removeprefix("client: ")
-    places = {one.variable.partition("[")[0].partition(".")[0] for one in found.differences}
+    places = {
+        difference.variable.partition("[")[0].partition(".")[0]
+        for difference in finding.differences
+    }
     if "owned" in places and "JoinGroup" in what:
         return f"{what}, and has not given up its partitions", "RevokedBeforeJoining"
     if "owned" in places and "callback" in what:
@@ -365,10 +381,10 @@ def _titled(result: ExampleResult, found: Finding) -> tuple[str, str]:
     return f"{what}: the specification does not allow it here", ""
 
 
-def _message(result: ExampleResult, found: Finding) -> str:
+def _message(result: ExampleResult, finding: Finding) -> str:
     if result.ending is Ending.DEPARTED:
-        return f"{found.message} {_instead(result)}"
-    return f"{result.detail or found.message}."
+        return f"{finding.message} {_instead(result)}"
+    return f"{result.detail or finding.message}."
 
 
 def _instead(result: ExampleResult) -> str:
@@ -409,12 +425,12 @@ def _around(story: Sequence[str], title: str) -> Sequence[str]:
     return story[max(0, at - _BEFORE_BREACH) : at + 1]
 
 
-def _story(result: ExampleResult, found: Finding) -> Iterator[str]:
+def _story(result: ExampleResult, finding: Finding) -> Iterator[str]:
     yield from shortened(result.story)
     if result.ending is Ending.DEPARTED:
         yield _instead(result)
-    why = [n for n, line in enumerate(found.story) if line.startswith("Why not")]
-    yield from found.story[why[0] :] if why else ()
+    why = [n for n, line in enumerate(finding.story) if line.startswith("Why not")]
+    yield from finding.story[why[0] :] if why else ()
     if result.last_lines:
         yield "The client's last lines:"
         yield from (f"  {line}" for line in result.last_lines.splitlines())
@@ -423,7 +439,7 @@ def _story(result: ExampleResult, found: Finding) -> Iterator[str]:
 # ---- what is told ------------------------------------------------------------------------------
 
 
-def _tell(outcome: Outcome, request: Request, tally: Tally) -> None:
+def _tell(outcome: Outcome, request: ClientTestRequest, tally: ExampleTally) -> None:
     outcome.verdict = tally.verdict
     verdicts = tally.verdicts
     parts = [
@@ -456,7 +472,7 @@ def _tell(outcome: Outcome, request: Request, tally: Tally) -> None:
     }
 
 
-def _duties(tally: Tally) -> str:
+def _duties(tally: ExampleTally) -> str:
     """What the verdict rests on."""
     missing = len(not_exercised(tally.done))
     if not tally.done:
@@ -467,7 +483,7 @@ def _duties(tally: Tally) -> str:
     )
 
 
-def _requests_seen(tally: Tally) -> dict[str, JsonValue]:
+def _requests_seen(tally: ExampleTally) -> dict[str, JsonValue]:
     return {
         api: {state: n for (of, state), n in sorted(tally.seen.items()) if of == api}
         for api in WISHES
@@ -481,14 +497,14 @@ def _by_request(given: Mapping[tuple[str, str], int]) -> dict[str, JsonValue]:
     }
 
 
-def _never(tally: Tally) -> dict[str, list[str]]:
-    found = {
-        api: [one for one in names if not tally.given[api, one]] for api, names in WISHES.items()
+def _never(tally: ExampleTally) -> dict[str, list[str]]:
+    result = {
+        api: [name for name in names if not tally.given[api, name]] for api, names in WISHES.items()
     }
-    return {api: names for api, names in found.items() if names}
+    return {api: names for api, names in result.items() if names}
 
 
-def coverage_lines(tally: Tally) -> Iterator[str]:
+def coverage_lines(tally: ExampleTally) -> Iterator[str]:
     """How often each answer was given, by request; what never was."""
     for api in WISHES:
         counts = [(n, outcome) for (of, outcome), n in tally.given.items() if of == api]
@@ -506,5 +522,5 @@ def coverage_lines(tally: Tally) -> Iterator[str]:
         yield f"  never given   {api}: {', '.join(names)}"
     if not tally.static:
         yield "  no example had a group.instance.id: let the command take {instance} for it"
-    for one in tally.once:
-        yield f"  ? seen once, and not again: {one}"
+    for name in tally.once:
+        yield f"  ? seen once, and not again: {name}"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.config import Settings
 from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, StageFinished, StageStarted, Work, ignore
@@ -19,7 +19,7 @@ from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.engine import close
 from conformance.resources import spec_dir
 from conformance.stages.fetch import fetch
-from conformance.stages.held import held
+from conformance.stages.held import compared_model
 from conformance.stages.overridden import expected_of, with_deviations
 from conformance.systems.boundary import Boundary
 from conformance.systems.capabilities import FactoryCapabilities
@@ -36,7 +36,7 @@ from conformance.tla import Value, find_tools
 from conformance.verdict import Verdict
 
 if TYPE_CHECKING:
-    from conformance.suites.restricted import Limits
+    from conformance.suites.restricted import SuiteLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Outcome:
     fault: bool = False
     consequence: bool = False
 
-    def add_compared(self, compared: Compared) -> None:
+    def add_compared(self, compared: ComparedStates) -> None:
         """Say what was compared; a pass for which that is too little is none."""
         self.figures["compared"] = compared.figures()
         self.summary += f"; {compared.summary()}"
@@ -152,16 +152,16 @@ class Workbench:
         return self._able.taken_elsewhere
 
     @property
-    def limits(self) -> Limits | None:
+    def limits(self) -> SuiteLimits | None:
         """What of the model's graph its system cannot be driven along; None if all of it can."""
         distant = self._able.distant
         if distant is None:
             return None
         # Here, because the solver behind suites takes half a second to load and few commands cover.
-        from conformance.suites.restricted import Limits
+        from conformance.suites.restricted import SuiteLimits
 
         passing, variables = distant.passes, self.graph.variables
-        return Limits(
+        return SuiteLimits(
             distant.beyond_reach(),
             lambda state: passing(dict(zip(variables, state, strict=True))),
         )
@@ -174,16 +174,20 @@ class Workbench:
 def constants_of(prepared: PreparedModel) -> Mapping[str, Value]:
     """The values of the model's constants, by name; constant operators are left out."""
     declared = prepared.module.constants
-    return {one.name: prepared.spec.value(one.name) for one in declared if not one.arity}
+    return {
+        declaration.name: prepared.spec.value(declaration.name)
+        for declaration in declared
+        if not declaration.arity
+    }
 
 
 def one_model(name: str) -> Model:
     """The model of that name or manifest path. Raises UserError unless it is exactly one."""
-    found = find_models([name])
-    if len(found) != 1:
-        names = ", ".join(model.name for model in found[:6])
-        raise UserError(f"{name} names {len(found)} models ({names}, ...). Name one of them.")
-    return found[0]
+    models = find_models([name])
+    if len(models) != 1:
+        names = ", ".join(model.name for model in models[:6])
+        raise UserError(f"{name} names {len(models)} models ({names}, ...). Name one of them.")
+    return models[0]
 
 
 def with_constants(model: Model, constants: Mapping[str, str]) -> Model:
@@ -252,8 +256,10 @@ def workbench(
     fetch(context.settings, context.emit, name)
     path = factory_path(name, context.settings.systems)
     known = () if context.strict else expected_of(path, model.spec)
-    chosen = tuple(one for one in known if deviations is None or one.id in deviations)
-    ids = tuple(one.id for one in chosen)
+    chosen = tuple(
+        deviation for deviation in known if deviations is None or deviation.id in deviations
+    )
+    ids = tuple(deviation.id for deviation in chosen)
     judged = with_deviations(model, chosen)
     if with_graph:
         graph, prepared = graph_and_spec(judged, context.check, context.emit)
@@ -266,7 +272,7 @@ def workbench(
             f"The system {name} cannot be driven by the model {model.name}: "
             f"{reason.removesuffix('.')}. Name another system or another model."
         )
-    context.emit(held(prepared, path))
+    context.emit(compared_model(prepared, path))
     return bench
 
 
@@ -300,7 +306,7 @@ def reason_against(path: str, prepared: PreparedModel) -> str:
 
 def _not_of_ours(path: str, specification: str) -> str:
     """Of a bundled adapter: whether the specification is a shipped one that others are for."""
-    name = next((one for one, bundled in BUILT_IN.items() if bundled == path), "")
+    name = next((name for name, bundled in BUILT_IN.items() if bundled == path), "")
     own = SPECIFICATIONS.get(name, ())
     if not own or specification in own or not (spec_dir() / f"{specification}.tla").exists():
         return ""

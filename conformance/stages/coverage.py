@@ -33,10 +33,10 @@ def coverage(
     `stopped` says which replays ended early at a divergence, and left things out because of it:
     the actions that are missing then are a consequence of it.
     """
-    early = {one.factory for one, ended in zip(benches, stopped, strict=False) if ended}
-    systems: dict[str, _Driven] = {}
+    early = {workbench.factory for workbench, ended in zip(benches, stopped, strict=False) if ended}
+    systems: dict[str, _ReplayedSteps] = {}
     for bench, steps in zip(benches, replayed, strict=True):
-        driven = systems.setdefault(bench.factory, _Driven())
+        driven = systems.setdefault(bench.factory, _ReplayedSteps())
         driven.add(bench, steps, chosen=chosen, distant=distant)
     for system, driven in systems.items():
         with stage(context, "coverage", system) as outcome:
@@ -57,7 +57,7 @@ def coverage(
 
 
 @dataclass(slots=True)
-class _Driven:
+class _ReplayedSteps:
     """What the replays of one system have taken, and what its models have."""
 
     steps: Counter[str] = field(default_factory=Counter)
@@ -88,8 +88,8 @@ class _Driven:
         within = asked - left_out
         return _Actions(
             len(within),
-            tuple(one for one in self.names if one in within and not self.steps[one]),
-            tuple(one for one in self.names if one not in within and one not in left_out),
+            tuple(name for name in self.names if name in within and not self.steps[name]),
+            tuple(name for name in self.names if name not in within and name not in left_out),
             undriven,
             elsewhere,
         )
@@ -138,8 +138,8 @@ class _Actions:
 
 
 def _told(shares: Mapping[str, tuple[int, int]], short: Sequence[str]) -> str:
-    told = ", ".join(f"{part:,} of {whole:,} {what}" for what, (part, whole) in shares.items())
-    return told + (f"; below the threshold: {', '.join(short)}" if short else "")
+    text = ", ".join(f"{part:,} of {whole:,} {what}" for what, (part, whole) in shares.items())
+    return text + (f"; below the threshold: {', '.join(short)}" if short else "")
 
 
 def _below(shares: Mapping[str, tuple[int, int]], thresholds: Thresholds) -> list[str]:

@@ -38,7 +38,7 @@ class Presence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DeviationResult:
     """What replaying a deviation's path on one system showed."""
 
     deviation: Deviation
@@ -59,36 +59,42 @@ class Shown:
         return self.presence in (Presence.GONE, Presence.UNREACHABLE)
 
 
-def deviations(context: Context, system: str, specifications: Collection[str] = ()) -> list[Shown]:
+def deviations(
+    context: Context, system: str, specifications: Collection[str] = ()
+) -> list[DeviationResult]:
     """Replay the path of every deviation in the system's table; PASS if the table is right.
 
     With root modules given: of those that concern one of them. Where a deviation is seen, its
     consequence, if it has one, is replayed too: a counterexample of the model that it overrides.
     """
     known = deviating(factory_path(system, context.settings.systems))
-    if known is not None and not any(one.path for one in known.deviations()):
+    if known is not None and not any(deviation.path for deviation in known.deviations()):
         return []  # a table of the maker's own, without a path that could be replayed
     with stage(context, STAGE, system) as outcome:
         table = () if known is None else known.deviations()
         concerned = concerning(table, specifications) if specifications else table
-        chosen = [one for one in concerned if one.path]
-        paths = [] if known is None else [load(known.file(one.path)) for one in chosen]
+        chosen = [deviation for deviation in concerned if deviation.path]
+        paths = [] if known is None else [load(known.file(deviation.path)) for deviation in chosen]
         context.check.parser.announce(
             with_constants(one_model(path.model), path.constants) for path in paths
         )
-        shown = [] if known is None else [_show(context, known, one, system) for one in chosen]
-        wrong = [one for one in shown if not one.as_expected]
+        shown = (
+            []
+            if known is None
+            else [_show(context, known, deviation, system) for deviation in chosen]
+        )
+        wrong = [result for result in shown if not result.as_expected]
         outcome.verdict = Verdict.FAIL if wrong else Verdict.PASS
         outcome.summary = "; ".join(map(_told, shown)) or "no deviation is known of this system"
         outcome.figures = {
             "system": system,
-            "deviations": {one.deviation.id: str(one.presence) for one in shown},
-            "unexpected": [one.deviation.id for one in wrong],
+            "deviations": {result.deviation.id: str(result.presence) for result in shown},
+            "unexpected": [result.deviation.id for result in wrong],
         }
     return shown
 
 
-def _told(shown: Shown) -> str:
+def _told(shown: DeviationResult) -> str:
     text = f"{shown.deviation.id} {shown.presence}"
     if shown.consequence:
         text += f", down to the violation of {shown.consequence}"
@@ -99,21 +105,23 @@ def _told(shown: Shown) -> str:
     return text
 
 
-def _show(context: Context, known: Deviating, deviation: Deviation, system: str) -> Shown:
+def _show(context: Context, known: Deviating, deviation: Deviation, system: str) -> DeviationResult:
     expected = expects(known, deviation)
-    here = {one.id: one for one in known.deviations() if expects(known, one)}
+    here = {
+        deviation.id: deviation for deviation in known.deviations() if expects(known, deviation)
+    }
     saved = load(known.file(deviation.path))
     if reason := _against(context, saved, system):
-        return Shown(deviation, Presence.NOT_DRIVEN, expected, reason=reason)
+        return DeviationResult(deviation, Presence.NOT_DRIVEN, expected, reason=reason)
     if not {*saved.deviations} <= here.keys():
-        return Shown(deviation, Presence.UNREACHABLE, expected=False)
+        return DeviationResult(deviation, Presence.UNREACHABLE, expected=False)
     # What another part of the system does otherwise is not what this path is about.
-    others = [one.id for one in here.values() if one.part != deviation.part]
+    others = [item.id for item in here.values() if item.part != deviation.part]
     ids = (*saved.deviations, *others)
     _, result = _follow(context, saved, system, ids)
     divergence, reason = result.divergence, result.not_driven or result.late
     if reason:
-        return Shown(deviation, Presence.NOT_DRIVEN, expected, reason=reason)
+        return DeviationResult(deviation, Presence.NOT_DRIVEN, expected, reason=reason)
     if result.disabled:
         raise DataError(
             f"The specification does not allow {result.disabled} as step {result.steps + 1} of a "
@@ -122,15 +130,17 @@ def _show(context: Context, known: Deviating, deviation: Deviation, system: str)
         )
     if divergence is None:
         hidden = expected and _allowed_with(context, deviation, saved, system, ids)
-        return Shown(deviation, Presence.HIDDEN if hidden else Presence.GONE, expected)
+        return DeviationResult(deviation, Presence.HIDDEN if hidden else Presence.GONE, expected)
     if divergence.step != len(saved.actions):
-        return Shown(deviation, Presence.OTHERWISE, expected)
+        return DeviationResult(deviation, Presence.OTHERWISE, expected)
     if not deviation.consequence:
-        return Shown(deviation, Presence.SEEN, expected)
+        return DeviationResult(deviation, Presence.SEEN, expected)
     counterexample = load(known.file(deviation.consequence))
     bench, result = _follow(context, counterexample, system, (*ids, deviation.id))
     reached = result.divergence is None and deviation.id in bench.deviations
-    return Shown(deviation, Presence.SEEN, expected, deviation.violated if reached else "")
+    return DeviationResult(
+        deviation, Presence.SEEN, expected, deviation.violated if reached else ""
+    )
 
 
 def _follow(
@@ -167,5 +177,10 @@ def _against(context: Context, saved: SavedDivergence, system: str) -> str:
         return reason
     reasons = FactoryCapabilities(load_factory(path)).beyond_reach
     return next(
-        (f"{one.name}: {reasons[one.name]}" for one in saved.actions if one.name in reasons), ""
+        (
+            f"{action.name}: {reasons[action.name]}"
+            for action in saved.actions
+            if action.name in reasons
+        ),
+        "",
     )

@@ -10,18 +10,26 @@ from contextlib import contextmanager
 
 from conformance.events import Progress, StageStarted, Work
 from conformance.replay.interruptions import InterruptionResult
-from conformance.replay.parallel import Crew, Ended, InterleaveJob, Job, ReplayJob, Running, begun
-from conformance.replay.record import Recorded
+from conformance.replay.parallel import (
+    Crew,
+    InterleaveJob,
+    Job,
+    JobOutcome,
+    ReplayJob,
+    Running,
+    begun,
+)
+from conformance.replay.record import StoreFiles
 from conformance.replay.suite import ReplayResult
 from conformance.stages import explore, interleave
 from conformance.stages.context import Context, Outcome, Workbench, emit_finished
-from conformance.stages.explore import Explored, ExploreJob, Search, report_explore
+from conformance.stages.explore import ExploreJob, ExploreOutcome, Search, report_explore
 from conformance.stages.interleave import interruptible, report_interleave
-from conformance.stages.record import Underway
+from conformance.stages.record import PendingStore
 from conformance.stages.replay import report_replay
 from conformance.suites.suite import Suite
 
-Driven = ReplayResult | InterruptionResult | Explored | Recorded
+Driven = ReplayResult | InterruptionResult | ExploreOutcome | StoreFiles
 
 
 @contextmanager
@@ -32,9 +40,9 @@ def driving(
     *,
     samples: int,
     searches: Sequence[tuple[Workbench, Search]],
-    stores: Sequence[Underway] = (),
+    stores: Sequence[PendingStore] = (),
     crew: Crew | None = None,
-) -> Iterator[Driving]:
+) -> Iterator[RunningDrives]:
     """Begin to record `stores`, to replay each bench's suite, to interrupt its steps in so many
     states where that can be, and to explore the benches of `searches`; the caller goes on with
     other work.
@@ -54,10 +62,10 @@ def driving(
     jobs += [job for _, job in recordings]
     owners += [store.bench for store, _ in recordings]
     with begun(jobs, context.check.jobs, crew) as running:
-        yield Driving(context, running, owners, suites, stores)
+        yield RunningDrives(context, running, owners, suites, stores)
 
 
-class Driving:
+class RunningDrives:
     """Suites, interleavings and explorations under way, and what came of those that ended."""
 
     def __init__(
@@ -66,7 +74,7 @@ class Driving:
         running: Running[Driven],
         owners: Sequence[Workbench],
         suites: Sequence[Suite],
-        stores: Sequence[Underway],
+        stores: Sequence[PendingStore],
     ) -> None:
         self._context, self._running = context, running
         self._stores = {store.folder: store for store in stores}
@@ -78,35 +86,35 @@ class Driving:
 
     def report_ended(self) -> None:
         """Report what ended since the last look; does not wait."""
-        for one in self._running.ended():
-            self._report(one)
+        for outcome in self._running.ended():
+            self._report(outcome)
 
-    def recorded(self) -> Iterator[Underway]:
+    def recorded(self) -> Iterator[PendingStore]:
         """Each store when it is whole; reports what else ends until then."""
         if not self._stores:
             return
-        for one in self._running.rest():
-            if store := self._report(one):
+        for outcome in self._running.rest():
+            if store := self._report(outcome):
                 yield store
             if not self._stores:
                 return
 
     def finish(self) -> list[ReplayResult]:
         """Wait for all of it; the results of the suites, in the order of their benches."""
-        for one in self._running.rest():
-            self._report(one)
+        for outcome in self._running.rest():
+            self._report(outcome)
         return [self._results[number] for number in range(len(self._suites))]
 
-    def _report(self, one: Ended[Driven]) -> Underway | None:
+    def _report(self, outcome: JobOutcome[Driven]) -> PendingStore | None:
         """Report a result; the store, if it was the last of a store's parts."""
         self._left -= 1
-        if isinstance(one.result, Recorded):
-            return self._add(one.result, one.work)
-        self._report_driven(one, one.result)
+        if isinstance(outcome.result, StoreFiles):
+            return self._add(outcome.result, outcome.work)
+        self._report_driven(outcome, outcome.result)
         self._tell_what_is_left()
         return None
 
-    def _add(self, part: Recorded, work: Work) -> Underway | None:
+    def _add(self, part: StoreFiles, work: Work) -> PendingStore | None:
         store = self._stores[part.folder]
         if not store.add(part, work):
             return None
@@ -114,12 +122,14 @@ class Driving:
         return store
 
     def _report_driven(
-        self, one: Ended[Driven], result: ReplayResult | InterruptionResult | Explored
+        self,
+        job_outcome: JobOutcome[Driven],
+        result: ReplayResult | InterruptionResult | ExploreOutcome,
     ) -> None:
-        context, bench, outcome = self._context, self._owners[one.number], Outcome()
+        context, bench, outcome = self._context, self._owners[job_outcome.number], Outcome()
         if isinstance(result, ReplayResult):
-            self._results[one.number] = result
-            report_replay(context, bench, self._suites[one.number], result, outcome)
+            self._results[job_outcome.number] = result
+            report_replay(context, bench, self._suites[job_outcome.number], result, outcome)
             name, seconds = "replay", result.seconds
         elif isinstance(result, InterruptionResult):
             report_interleave(context, bench, result, outcome)
@@ -127,7 +137,7 @@ class Driving:
         else:
             report_explore(context, bench, result, outcome)
             name, seconds = explore.STAGE, result.result.seconds
-        emit_finished(context, name, bench.model.name, outcome, seconds, work=(one.work,))
+        emit_finished(context, name, bench.model.name, outcome, seconds, work=(job_outcome.work,))
 
     def _tell_what_is_left(self) -> None:
         if self._left:

@@ -43,7 +43,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Explored:
+class ExploreOutcome:
     """What came of it: the result, and the steps by the disjuncts that they took."""
 
     search: Search
@@ -73,7 +73,7 @@ class ExploreJob:
         """An example takes as long as some hundred steps of a suite."""
         return _STEPS_OF_AN_EXAMPLE * (self.search.examples or 1)
 
-    def run(self, emit: Emit) -> Explored:
+    def run(self, emit: Emit) -> ExploreOutcome:
         """Explore it."""
         prepared = bound_again(self.model, pickle.loads(self.module))
         bench = Workbench(self.model, prepared, self.factory, self.graph)
@@ -87,9 +87,9 @@ def explore(context: Context, bench: Workbench, search: Search) -> ExploreResult
     """Explore a bench as `search` says, and report it."""
     with stage(context, STAGE, bench.model.name, search.examples) as outcome:
         graph = bench.known_graph or known_graph(bench.model, context.check)
-        found = explored(bench, graph, search, ignore)
-        report_explore(context, bench, found, outcome)
-    return found.result
+        explore_outcome = explored(bench, graph, search, ignore)
+        report_explore(context, bench, explore_outcome, outcome)
+    return explore_outcome.result
 
 
 def search_of(
@@ -117,7 +117,9 @@ def search_of(
     )
 
 
-def explored(bench: Workbench, graph: StateGraph | None, search: Search, emit: Emit) -> Explored:
+def explored(
+    bench: Workbench, graph: StateGraph | None, search: Search, emit: Emit
+) -> ExploreOutcome:
     """Explore a bench; `graph` shows ways to actions that the examples do not take by themselves.
 
     `emit` is told of every step, and may raise.
@@ -146,17 +148,22 @@ def explored(bench: Workbench, graph: StateGraph | None, search: Search, emit: E
         database=search.database,
         map_oracle=None if graph is None else GraphOracle(graph),
     )
-    return Explored(search, result, counts.by_place())
+    return ExploreOutcome(search, result, counts.by_place())
 
 
-def report_explore(context: Context, bench: Workbench, found: Explored, outcome: Outcome) -> None:
+def report_explore(
+    context: Context, bench: Workbench, explore_outcome: ExploreOutcome, outcome: Outcome
+) -> None:
     """Report a divergence, and what the examples took."""
-    result = found.result
+    result = explore_outcome.result
     if result.divergence is not None:
         tell(context, bench, spec_oracle(bench), result.divergence, STAGE)
-    outcome.verdict = _verdict(result, found.search.profile)
+    outcome.verdict = _verdict(result, explore_outcome.search.profile)
     outcome.summary = _summary(result)
-    outcome.figures = {**_figures(bench.model.name, result), "branches": {**found.branches}}
+    outcome.figures = {
+        **_figures(bench.model.name, result),
+        "branches": {**explore_outcome.branches},
+    }
     outcome.add_compared(result.compared)
 
 

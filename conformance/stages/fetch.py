@@ -25,7 +25,7 @@ def fetch(settings: Settings, emit: Emit, system: str) -> None:
     preparing = FactoryCapabilities(made_by).preparing
     if preparing is None:
         return
-    telling = _Telling(emit, system)
+    telling = _LazyStage(emit, system)
     preparing.make_ready(telling.line)
     telling.finish()
 
@@ -39,7 +39,7 @@ def fetched_meanwhile(settings: Settings, emit: Emit, system: str) -> Iterator[N
         fetching.result()
 
 
-class _Telling:
+class _LazyStage:
     """A stage that begins with the first line that there is to tell."""
 
     def __init__(self, emit: Emit, system: str) -> None:

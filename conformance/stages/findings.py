@@ -37,7 +37,10 @@ def finding_of(
         or _name(failure.action if failure else "")
     )
     places = (
-        [_without_arguments(one.variable, nearest.action) for one in nearest.differences]
+        [
+            _without_arguments(difference.variable, nearest.action)
+            for difference in nearest.differences
+        ]
         if nearest
         else []
     )
@@ -69,10 +72,10 @@ def _step_key(action: str, places: Sequence[str], why: str) -> str:
 
 
 def _formula(judgement: Judgement) -> str:
-    violated = [one for one in judgement.formulas if one.violated_at is not None]
+    violated = [formula for formula in judgement.formulas if formula.violated_at is not None]
     if judgement.failure is not None or not violated:
         return ""
-    return min(violated, key=lambda one: one.violated_at or 0).name
+    return min(violated, key=lambda verdict: verdict.violated_at or 0).name
 
 
 def _name(action: str) -> str:
@@ -93,8 +96,8 @@ def _without_arguments(place: str, action: str) -> str:
 
 def _place_of(line: str) -> str:
     """`Module:line:column` at the beginning of an explanation's line."""
-    found = re.match(r"\w+:\d+:\d+", line)
-    return found[0] if found else line
+    match = re.match(r"\w+:\d+:\d+", line)
+    return match[0] if match else line
 
 
 def _title(judgement: Judgement, action: str, places: Sequence[str]) -> str:

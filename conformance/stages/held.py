@@ -8,7 +8,7 @@ from importlib.metadata import packages_distributions
 from importlib.metadata import version as version_of
 
 from conformance import __version__
-from conformance.events import Held, ModuleText
+from conformance.events import ComparedModel, ModuleText
 from conformance.modelcheck.branches import key
 from conformance.modelcheck.manifest import Model, near
 from conformance.modelcheck.pictures import picture_of
@@ -19,7 +19,7 @@ BUNDLED = "conformance.systems."
 """Systems of kconform's own are of its own version."""
 
 
-def held(prepared: PreparedModel, system: str, version: str = "") -> Held:
+def compared_model(prepared: PreparedModel, system: str, version: str = "") -> ComparedModel:
     """The model's specification and the system.
 
     The version of a bundled system is kconform's, that of a user's own its package's.
@@ -28,12 +28,12 @@ def held(prepared: PreparedModel, system: str, version: str = "") -> Held:
     model = prepared.model
     actions = prepared.spec.all_kinds
     places = dict(_places(prepared, (*actions, *model.check.invariants, *model.check.properties)))
-    found = (place for name in actions for place in prepared.spec.branch_places(name))
-    branches = {key(place): place for place in found}
+    locations = (place for name in actions for place in prepared.spec.branch_places(name))
+    branches = {key(place): place for place in locations}
     picture = picture_of(model)
-    told = (*places.values(), *branches.values())
+    report = (*places.values(), *branches.values())
     own = __version__ if system.startswith(BUNDLED) else _version_of(system)
-    return Held(
+    return ComparedModel(
         spec=model.spec,
         protocol="" if picture is None else picture.protocol,
         model=model.name,
@@ -41,7 +41,7 @@ def held(prepared: PreparedModel, system: str, version: str = "") -> Held:
         system=system,
         version=version or own,
         actions=actions,
-        modules=tuple(_texts(model, prepared, {at.module for at in told})),
+        modules=tuple(_texts(model, prepared, {at.module for at in report})),
         places={name: (at.module, at.line, at.end_line) for name, at in places.items()},
         branches={name: (at.module, at.line) for name, at in branches.items()},
     )
@@ -53,8 +53,8 @@ def _version_of(system: str) -> str:
     own = getattr(sys.modules.get(package), "__version__", "")
     if own or package not in sys.modules:
         return str(own)
-    found = packages_distributions().get(package, ())
-    return version_of(found[0]) if found else ""
+    result = packages_distributions().get(package, ())
+    return version_of(result[0]) if result else ""
 
 
 def _places(prepared: PreparedModel, names: Iterable[str]) -> Iterator[tuple[str, Location]]:
@@ -67,5 +67,5 @@ def _places(prepared: PreparedModel, names: Iterable[str]) -> Iterator[tuple[str
 def _texts(model: Model, prepared: PreparedModel, names: set[str]) -> Iterator[ModuleText]:
     """The modules' texts; those that were generated for a run are left out."""
     for name, path in prepared.module.sources.items():
-        if name in names and path.parent.resolve() in {one.resolve() for one in model.search}:
+        if name in names and path.parent.resolve() in {path.resolve() for path in model.search}:
             yield ModuleText(name, near(path), path.read_text(encoding="utf-8"))

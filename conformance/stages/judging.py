@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.inputs import read_text
 from conformance.judge.behaviour import behaviour_of
-from conformance.judge.budget import Limits
+from conformance.judge.budget import JudgeLimits
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
 from conformance.judge.processes import judge_here
-from conformance.judge.reading import Located, bytes_of, locate, read_recordings
+from conformance.judge.reading import RecordingLocation, bytes_of, locate, read_recordings
 from conformance.judge.spread import Rules, judge_by
 from conformance.judge.stored import stored_trace
 from conformance.judge.translate import derived_constants, translated
@@ -36,7 +36,7 @@ from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.printable import counted, path_text
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
-from conformance.stages.held import held
+from conformance.stages.held import compared_model
 from conformance.stages.identity import FOREIGN, identity
 from conformance.stages.keeping import kept
 from conformance.tla import ActionPattern, find_tools
@@ -48,7 +48,7 @@ from conformance.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class JudgeRequest:
     """What is to be judged, and by what."""
 
     files: tuple[Path, ...]
@@ -61,7 +61,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Unclear:
+class InconclusiveReason:
     """A reason for which traces are inconclusive, with the first of them."""
 
     reason: str
@@ -82,7 +82,7 @@ class Unclear:
 
 
 @dataclass(slots=True)
-class Tally:
+class JudgementTally:
     """The judgements, counted; of those that do not pass, one for each cause."""
 
     counts: Counter[Verdict] = field(default_factory=Counter)
@@ -96,7 +96,7 @@ class Tally:
     findings: dict[str, Finding] = field(default_factory=dict)
     examples: dict[str, Judgement] = field(default_factory=dict)
     """By the finding's key the judgement that it shows."""
-    unclear: dict[str, Unclear] = field(default_factory=dict)
+    unclear: dict[str, InconclusiveReason] = field(default_factory=dict)
     last: Judgement | None = None
 
     def add(self, judgement: Judgement, finding: Finding | None) -> None:
@@ -105,7 +105,7 @@ class Tally:
         self.events += judgement.events
         self.actions.update(judgement.actions)
         self.compared.update(judgement.compared)
-        self.formulas.update({one.name: one.judged for one in judgement.formulas})
+        self.formulas.update({formula.name: formula.judged for formula in judgement.formulas})
         self.most_candidates = max(self.most_candidates, judgement.most_candidates)
         self.steps += sum(judgement.actions.values())
         self.silent += judgement.silent
@@ -117,7 +117,9 @@ class Tally:
                 self.examples[finding.key] = judgement
         elif judgement.verdict is not Verdict.PASS:
             reason = _cause(judgement)
-            new = Unclear(judgement.reason, judgement.name, judgement.source, judgement.decide)
+            new = InconclusiveReason(
+                judgement.reason, judgement.name, judgement.source, judgement.decide
+            )
             self.unclear.setdefault(reason, new).traces += 1
         self.last = judgement
 
@@ -140,21 +142,21 @@ def _cause(judgement: Judgement) -> str:
     return f"{failure.action.partition('(')[0]}: {', '.join(judgement.decide)}"
 
 
-def _merged(one: Finding, other: Finding) -> Finding:
+def _merged(finding: Finding, other: Finding) -> Finding:
     """The finding of the shorter trace, counting both."""
-    shorter = min(one, other, key=lambda finding: finding.step or 0)
-    return replace(shorter, count=one.count + other.count)
+    shorter = min(finding, other, key=lambda finding: finding.step or 0)
+    return replace(shorter, count=finding.count + other.count)
 
 
 def judge_files(
     context: Context,
-    request: Request,
+    request: JudgeRequest,
     store: Path | None = None,
     *,
     name: str = "judge",
     replace_store: bool = False,
     workers: Workers | None = None,
-) -> Tally:
+) -> JudgementTally:
     """Judge every trace of the files; with `store`, the behaviours that explain them are kept.
 
     Without `workers` it is done on this machine, by the same judge in as many processes as the
@@ -162,9 +164,9 @@ def judge_files(
     """
     subject = ", ".join(map(path_text, request.files))
     with stage(context, name, subject) as outcome:
-        bench = _Bench.of(context, request)
-        context.emit(held(bench.prepared, FOREIGN))
-        tally = Tally()
+        bench = _JudgeBench.of(context, request)
+        context.emit(compared_model(bench.prepared, FOREIGN))
+        tally = JudgementTally()
         judgements = bench.judgements(workers, context.settings.jobs, brief=store is None)
         judged = bench.counted(judgements, context, name, tally)
         if store is None:
@@ -176,7 +178,7 @@ def judge_files(
             raise UserError(
                 f"The files hold no trace {request.only}. Name one as its events do, under `trace`."
             )
-        for finding in sorted(tally.findings.values(), key=lambda one: -one.count):
+        for finding in sorted(tally.findings.values(), key=lambda finding: -finding.count):
             shown = tally.examples[finding.key]
             finding = replace(finding, message=bench.premise(shown) + finding.message)
             context.emit(bench.kept(context, finding, shown))
@@ -185,20 +187,20 @@ def judge_files(
 
 
 @dataclass(frozen=True, slots=True)
-class _Bench:
+class _JudgeBench:
     """A model made ready to judge by."""
 
-    request: Request
+    request: JudgeRequest
     prepared: PreparedModel
     rules: Rules
     judge: Judge
     """By these rules, in this process."""
 
     @staticmethod
-    def of(context: Context, request: Request) -> _Bench:
+    def of(context: Context, request: JudgeRequest) -> _JudgeBench:
         model, mapping = request.model, request.mapping
         if mapping.constants:
-            seen = (translated(one, mapping) for one in read_recordings(request.files))
+            seen = (translated(recording, mapping) for recording in read_recordings(request.files))
             model = with_constants(model, derived_constants(seen, mapping))
         tools = context.check.tools or find_tools()
         prepared = bound(model, tools, context.check.parser)
@@ -217,34 +219,36 @@ class _Bench:
                 f"of the model's specification: they are {', '.join(prepared.spec.kinds)}."
             )
         # Made in any case: an error of the mapping is the user's, and no worker's.
-        return _Bench(request, prepared, rules, rules.judge(prepared.spec))
+        return _JudgeBench(request, prepared, rules, rules.judge(prepared.spec))
 
     def judgements(
         self, workers: Workers | None, jobs: int, *, brief: bool
-    ) -> Iterator[tuple[Located, Judgement]]:
+    ) -> Iterator[tuple[RecordingLocation, Judgement]]:
         """Every trace that is wanted with its judgement, made by workers or on this machine."""
         if workers is not None:
             return judge_by(workers, self.rules, self._wanted(), brief=brief)
         return judge_here(self.judge, self._wanted(), processes=jobs, brief=brief)
 
-    def _wanted(self) -> Iterator[Located]:
+    def _wanted(self) -> Iterator[RecordingLocation]:
         only = self.request.only
-        return (one for one in locate(self.request.files) if only in (None, one.name))
+        return (
+            location for location in locate(self.request.files) if only in (None, location.name)
+        )
 
     def counted(
         self,
-        judgements: Iterable[tuple[Located, Judgement]],
+        judgements: Iterable[tuple[RecordingLocation, Judgement]],
         context: Context,
         name: str,
-        tally: Tally,
+        tally: JudgementTally,
     ) -> Iterator[Judgement]:
         """The judgements, counted as they come; progress in bytes that were judged."""
-        told, done, total = 0.0, 0, bytes_of(self.request.files)
+        last_report, done, total = 0.0, 0, bytes_of(self.request.files)
 
         def tell(events: int) -> None:
-            nonlocal told
-            if time.monotonic() - told > _TELL_EVERY:
-                told = time.monotonic()
+            nonlocal last_report
+            if time.monotonic() - last_report > _TELL_EVERY:
+                last_report = time.monotonic()
                 message = f"{counted(events, 'event')} of a long trace explained, in bytes"
                 context.emit(Progress(name, done, total, message))
 
@@ -253,8 +257,8 @@ class _Bench:
             done = min(total, done + located.size)  # of a compressed file, more comes out
             finding = self._finding(judgement) if judgement.verdict is Verdict.FAIL else None
             tally.add(judgement, finding)
-            if time.monotonic() - told > _TELL_EVERY:
-                told = time.monotonic()
+            if time.monotonic() - last_report > _TELL_EVERY:
+                last_report = time.monotonic()
                 context.emit(
                     Progress(name, done, total, f"{counted(tally.traces, 'trace')}, in bytes")
                 )
@@ -271,7 +275,9 @@ class _Bench:
         mapping = replace(mapping, silent=self._any_action(), limits=_WITH_GAPS)
         rules = replace(self.rules, mapping=mapping)
         recording = next(
-            one for one in read_recordings(self.request.files) if one.name == shown.name
+            recording
+            for recording in read_recordings(self.request.files)
+            if recording.name == shown.name
         )
         again = rules.judge(self.prepared.spec).judge(recording)
         if again.verdict is not Verdict.PASS:
@@ -317,7 +323,7 @@ class _Bench:
 
 
 _TELL_EVERY = 0.2
-_WITH_GAPS = Limits(silent=3, candidates=2_000, seconds=10.0, states=50_000)
+_WITH_GAPS = JudgeLimits(silent=3, candidates=2_000, seconds=10.0, states=50_000)
 """How far the steps are looked for that a recording may lack: three in a row."""
 
 
@@ -325,7 +331,12 @@ _WITH_GAPS = Limits(silent=3, candidates=2_000, seconds=10.0, states=50_000)
 
 
 def _store(
-    bench: _Bench, judged: Iterable[Judgement], tally: Tally, path: Path, *, replace_store: bool
+    bench: _JudgeBench,
+    judged: Iterable[Judgement],
+    tally: JudgementTally,
+    path: Path,
+    *,
+    replace_store: bool,
 ) -> None:
     """The explanations, written as they come; memory holds the distinct states only."""
     spec, variables = bench.prepared.spec, bench.prepared.spec.variables
@@ -341,7 +352,7 @@ def _store(
         collector.finish()
 
 
-def _identity(bench: _Bench) -> Identity:
+def _identity(bench: _JudgeBench) -> Identity:
     """Of a store whose dictionary lists the actions that occur."""
     request = bench.request
     parameters = {"files": ", ".join(path_text(path.name) for path in request.files)}
@@ -356,11 +367,15 @@ def _identity(bench: _Bench) -> Identity:
 
 
 def _tell(
-    outcome: Outcome, request: Request, bench: _Bench, tally: Tally, store: Path | None
+    outcome: Outcome,
+    request: JudgeRequest,
+    bench: _JudgeBench,
+    tally: JudgementTally,
+    store: Path | None,
 ) -> None:
-    covered = None if request.invariants_only else _Covered.of(bench, tally)
+    covered = None if request.invariants_only else _ActionCoverage.of(bench, tally)
     counts = tally.counts
-    compared = Compared(dict(tally.compared), bench.prepared.spec.variables)
+    compared = ComparedStates(dict(tally.compared), bench.prepared.spec.variables)
     outcome.verdict = tally.verdict
     parts = [
         f"{counted(tally.traces, 'trace')}, {counted(tally.events, 'event')}",
@@ -393,14 +408,14 @@ def _tell(
         **({} if covered is None else {"never_taken": list(covered.never)}),
         "compared": compared.figures(),
         "formulas_judged": dict(tally.formulas),
-        "unjudged": [one.to_json() for one in list(tally.unclear.values())[:100]],
+        "unjudged": [reason.to_json() for reason in list(tally.unclear.values())[:100]],
     }
     if tally.traces == 1 and tally.last is not None:
         outcome.figures["judgement"] = _one(tally.last)
 
 
 @dataclass(frozen=True, slots=True)
-class _Covered:
+class _ActionCoverage:
     """Which kinds of action the explanations take, beside what the mapping asks for."""
 
     kinds: tuple[str, ...]
@@ -408,19 +423,21 @@ class _Covered:
     short: bool
 
     @staticmethod
-    def of(bench: _Bench, tally: Tally) -> _Covered:
+    def of(bench: _JudgeBench, tally: JudgementTally) -> _ActionCoverage:
         kinds, wanted = bench.prepared.spec.kinds, bench.request.mapping.coverage
         never = tuple(name for name in kinds if not tally.actions[name])
         share = (len(kinds) - len(never)) / len(kinds) if kinds else 1.0
-        return _Covered(kinds, never, share < wanted.actions or bool({*wanted.taken} & {*never}))
+        return _ActionCoverage(
+            kinds, never, share < wanted.actions or bool({*wanted.taken} & {*never})
+        )
 
     @property
     def summary(self) -> str:
         """How many, and those that are missed."""
-        told = f"{len(self.kinds) - len(self.never)} of {len(self.kinds)} kinds of action taken"
+        text = f"{len(self.kinds) - len(self.never)} of {len(self.kinds)} kinds of action taken"
         if not self.short:
-            return told
-        return f"{told}, less than the mapping asks for: never {', '.join(self.never)}"
+            return text
+        return f"{text}, less than the mapping asks for: never {', '.join(self.never)}"
 
 
 def _one(judgement: Judgement) -> JsonValue:
@@ -432,29 +449,29 @@ def _one(judgement: Judgement) -> JsonValue:
         "events": judgement.events,
         "explained": judgement.explained,
         "start": judgement.start,
-        "formulas": {one.name: _formula(one) for one in judgement.formulas},
+        "formulas": {formula.name: _formula(formula) for formula in judgement.formulas},
     }
 
 
-def _formula(one: FormulaVerdict) -> JsonValue:
+def _formula(verdict: FormulaVerdict) -> JsonValue:
     return {
-        "verdict": str(one.verdict),
-        "judged": one.judged,
-        "violated_at": one.violated_at,
-        "undecided_at": one.undecided_at,
-        "undefined": one.undefined,
+        "verdict": str(verdict.verdict),
+        "judged": verdict.judged,
+        "violated_at": verdict.violated_at,
+        "undecided_at": verdict.undecided_at,
+        "undefined": verdict.undefined,
     }
 
 
-def unclear_lines(tally: Tally) -> Iterator[str]:
+def unclear_lines(tally: JudgementTally) -> Iterator[str]:
     """Why traces are inconclusive, for the terminal: at most ten reasons, most traces first."""
-    listed = sorted(tally.unclear.values(), key=lambda one: -one.traces)
-    for one in listed[:_REASONS]:
-        count = counted(one.traces, "trace") if one.traces > 1 else f"trace {one.trace}"
-        yield f"  ? {count} inconclusive: {one.reason.replace(chr(10), ' ')}"
-        if one.traces > 1:
-            yield f"      the first is {one.trace} ({one.source})"
-        yield from (f"      what would decide it: {hint}" for hint in one.decide)
+    listed = sorted(tally.unclear.values(), key=lambda reason: -reason.traces)
+    for reason in listed[:_REASONS]:
+        count = counted(reason.traces, "trace") if reason.traces > 1 else f"trace {reason.trace}"
+        yield f"  ? {count} inconclusive: {reason.reason.replace(chr(10), ' ')}"
+        if reason.traces > 1:
+            yield f"      the first is {reason.trace} ({reason.source})"
+        yield from (f"      what would decide it: {hint}" for hint in reason.decide)
     if len(listed) > _REASONS:
         yield f"  ? and {len(listed) - _REASONS} other reasons; --json lists them"
 
@@ -462,4 +479,4 @@ def unclear_lines(tally: Tally) -> Iterator[str]:
 _REASONS = 10
 
 
-__all__ = ["Request", "Tally", "judge_files", "unclear_lines"]
+__all__ = ["JudgeRequest", "JudgementTally", "judge_files", "unclear_lines"]

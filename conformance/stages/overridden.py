@@ -18,7 +18,7 @@ def expected_of(factory: str, specification: str) -> tuple[Deviation, ...]:
     if known is None:
         return ()
     table = overriding(known.deviations(), specification)
-    return tuple(one for one in table if expects(known, one))
+    return tuple(deviation for deviation in table if expects(known, deviation))
 
 
 def with_deviations(model: Model, deviations: Iterable[Deviation]) -> Model:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conformance.errors import UserError
-from conformance.events import Printed, Progress, Reason, StageStarted
+from conformance.events import PrintedLine, Progress, Reason, StageStarted
 from conformance.modelcheck.left_out import left_out
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import (
@@ -72,41 +72,41 @@ def _check(context: Context, model: Model) -> CheckResult:
 def _searched(context: Context, prepared: PreparedModel) -> tuple[EngineOutcome, tuple[str, ...]]:
     """What the search found, and the properties that it could not check in full."""
     model = prepared.model
-    prepared.spec.session.show = lambda line: context.emit(Printed("check", line))
+    prepared.spec.session.show = lambda line: context.emit(PrintedLine("check", line))
     try:
         problem = problem_of(prepared.spec)
     except FalseAssumption as error:
         nothing = EngineOutcome("violated", _ASSUMPTION_FALSE, ENGINE)
         return of_assumption(nothing, prepared.spec, error.assumption), ()
     workers = context.check.tlc.workers
-    found = search(
+    result = search(
         # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
         replace(problem, check_deadlock=model.check.deadlock),
         keep_transitions=True,
         elsewhere=None if workers < 2 else ForkedProcesses(workers),
         progress=_progress(context, model),
     )
-    return _outcome(prepared, found), tuple(problem.unchecked)
+    return _outcome(prepared, result), tuple(problem.unchecked)
 
 
 def _progress(context: Context, model: Model) -> Callable[[int, int], None]:
     """Tells at most twice a second how many states were generated, and how many are distinct."""
-    told = time.monotonic()
+    last_report = time.monotonic()
 
     def tell(generated: int, distinct: int) -> None:
-        nonlocal told
-        if time.monotonic() - told > 0.5:
-            told = time.monotonic()
+        nonlocal last_report
+        if time.monotonic() - last_report > 0.5:
+            last_report = time.monotonic()
             message = f"{model.name}: {generated:,} states generated"
             context.emit(Progress("check", distinct, None, message))
 
     return tell
 
 
-def _outcome(prepared: PreparedModel, found: SearchResult) -> EngineOutcome:
-    violated = found.violated
+def _outcome(prepared: PreparedModel, result: SearchResult) -> EngineOutcome:
+    violated = result.violated
     path = None if violated is None else violated.counterexample
-    transitions = found.transitions
+    transitions = result.transitions
     fired = {action.name for action in transitions.actions} if transitions else set()
     names = dict.fromkeys(action.name for action in prepared.spec.actions)
     steps = _steps(prepared, path)
@@ -117,9 +117,9 @@ def _outcome(prepared: PreparedModel, found: SearchResult) -> EngineOutcome:
         violated="" if violated is None else violated.name,
         kind="" if violated is None else str(violated.kind),
         violated_at="" if violated is None else defined_at(prepared.module, violated.name),
-        distinct_states=len(found.states),
-        generated_states=found.generated,
-        depth=found.depth,
+        distinct_states=len(result.states),
+        generated_states=result.generated,
+        depth=result.depth,
         variables=prepared.spec.variables,
         steps=steps,
         ending=_ending(path),
@@ -144,14 +144,14 @@ def _ending(path: Counterexample | None) -> str:
     return f"This is the state of step {path.back_to} again: it goes round for ever."
 
 
-def _steps(prepared: PreparedModel, found: Counterexample | None) -> tuple[KeptStep, ...]:
-    if found is None:
+def _steps(prepared: PreparedModel, counterexample: Counterexample | None) -> tuple[KeptStep, ...]:
+    if counterexample is None:
         return ()
     variables = prepared.spec.variables
-    first = KeptStep("", (), format_state(variables, found.initial))
+    first = KeptStep("", (), format_state(variables, counterexample.initial))
     rest = (
         KeptStep(action.name, tuple(map(format_value, action.args)), format_state(variables, state))
-        for action, state in found.steps
+        for action, state in counterexample.steps
     )
     return (first, *rest)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from conformance.events import Reason
 from conformance.replay.engine import Divergence
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.story.why import why_disabled, why_false
 from conformance.tla import Spec
 
@@ -25,11 +25,11 @@ def reasons(spec: Spec, divergence: Divergence) -> tuple[Reason, ...]:
 
 def _reasons(spec: Spec, divergence: Divergence) -> Iterator[Reason]:
     match divergence.kind, divergence.before, divergence.allowed:
-        case Kind.INVARIANT, (state, *_), _:
+        case BehaviourKind.INVARIANT, (state, *_), _:
             yield from why_false(spec, divergence.detail, state, state)
-        case Kind.NOT_ENABLED, (state, *_), _ if divergence.action is not None:
+        case BehaviourKind.NOT_ENABLED, (state, *_), _ if divergence.action is not None:
             yield from why_disabled(spec, divergence.action, state)
-        case Kind.OFFERS, _, (state, *_):
+        case BehaviourKind.OFFERS, _, (state, *_):
             for action in divergence.offered[:_SHOWN]:
                 yield from why_disabled(spec, action, state)
         case _:

@@ -9,7 +9,14 @@ from pathlib import Path
 from conformance.events import Progress, StageStarted, Work
 from conformance.printable import counted
 from conformance.replay.parallel import begun
-from conformance.replay.record import STAGE, Plan, Recorded, RecordJob, RecordResult, recording
+from conformance.replay.record import (
+    STAGE,
+    RecordingPlan,
+    RecordJob,
+    RecordResult,
+    StoreFiles,
+    recording,
+)
 from conformance.replay.record import record as run_record
 from conformance.stages.context import (
     Context,
@@ -64,10 +71,10 @@ def record_here(
     context.emit(StageStarted(STAGE, bench.model.name, traces))
     plan, processes = plan_of(context, bench, traces=traces, length=length), context.check.jobs
     with ExitStack() as stack:
-        store = Underway(context, bench, path, plan, stack, overwrite=overwrite)
+        store = PendingStore(context, bench, path, plan, stack, overwrite=overwrite)
         with begun(store.jobs(processes * _ROUNDS), processes) as running:
-            for one in running.rest():
-                store.add(one.result, one.work)
+            for outcome in running.rest():
+                store.add(outcome.result, outcome.work)
                 context.emit(Progress(STAGE, store.done, traces))
 
 
@@ -75,7 +82,7 @@ _ROUNDS = 8
 """Parts for each process, to show progress between them."""
 
 
-class Underway:
+class PendingStore:
     """A store of a bench that other processes record: Spark is worth its start for many steps only.
 
     If the stack is left by an exception, whoever's it was, there will be no store.
@@ -86,7 +93,7 @@ class Underway:
         context: Context,
         bench: Workbench,
         path: Path,
-        plan: Plan,
+        plan: RecordingPlan,
         stack: ExitStack,
         *,
         overwrite: bool,
@@ -119,7 +126,7 @@ class Underway:
         """All that is to be recorded, in at most so many parts."""
         return self._recording.jobs(count)
 
-    def add(self, part: Recorded, work: Work) -> bool:
+    def add(self, part: StoreFiles, work: Work) -> bool:
         """A part that was recorded, and by whom; with the last one the store is reported."""
         self._recording.add(part.chunks)
         self._work.append(work)
@@ -137,12 +144,12 @@ class Underway:
         return True
 
 
-def plan_of(context: Context, bench: Workbench, *, traces: int, length: int) -> Plan:
+def plan_of(context: Context, bench: Workbench, *, traces: int, length: int) -> RecordingPlan:
     """So many walks of the bench's system, of so many steps at most, by the context's seed."""
-    return Plan(bench.factory, bench.constants, traces, length, context.seed)
+    return RecordingPlan(bench.factory, bench.constants, traces, length, context.seed)
 
 
-def _identity(bench: Workbench, plan: Plan) -> Identity:
+def _identity(bench: Workbench, plan: RecordingPlan) -> Identity:
     origin = {"seed": str(plan.seed), "length": str(plan.length)}
     return identity(bench.prepared, bench.factory, origin)
 

@@ -17,13 +17,13 @@ from conformance.recordings.replication import (
     unfit_settings,
 )
 from conformance.stages.context import Context, one_model, with_constants
-from conformance.stages.judging import Request, Tally, judge_files
+from conformance.stages.judging import JudgementTally, JudgeRequest, judge_files
 
 PROTOCOLS = ("replication", "group")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenTrace:
     """A trace of a recording as files."""
 
     protocol: str
@@ -55,7 +55,7 @@ def left_out(recording: Path) -> str:
     return unfit_settings(recording) if partitions_in(recording) else ""
 
 
-def write_traces(recording: Path, folder: Path) -> list[Written]:
+def write_traces(recording: Path, folder: Path) -> list[WrittenTrace]:
     """The traces of each partition and group that the agent saw, but for what `left_out` tells.
 
     Raises UserError if there are none, DataError if the folder is no recording.
@@ -83,24 +83,24 @@ def _replication(recording: Path) -> Iterator[RecordedTrace]:
     return replication_traces(recording) if judged else iter(())
 
 
-def _write(protocol: str, trace: RecordedTrace, folder: Path) -> Written:
+def _write(protocol: str, trace: RecordedTrace, folder: Path) -> WrittenTrace:
     events = folder / f"{protocol}-{trace.name}.ndjson"
     mapping = folder / f"{protocol}-{trace.name}.mapping.toml"
     for path, text in ((events, trace.ndjson), (mapping, trace.mapping)):
         with written_aside(path) as aside:
             aside.write_text(text, encoding="utf-8")
-    return Written(protocol, trace, events, mapping)
+    return WrittenTrace(protocol, trace, events, mapping)
 
 
-def announce(context: Context, written: Iterable[Written]) -> None:
+def announce(context: Context, written: Iterable[WrittenTrace]) -> None:
     """Let the models of these traces be parsed together: most of a short trace's time is SANY's."""
     context.check.parser.announce(
-        with_constants(one_model(one.trace.model), one.trace.constants) for one in written
+        with_constants(one_model(trace.trace.model), trace.trace.constants) for trace in written
     )
 
 
-def judge_written(context: Context, one: Written) -> Tally:
+def judge_written(context: Context, trace: WrittenTrace) -> JudgementTally:
     """Judge one trace by its own mapping, as `kconform judge` does."""
-    mapping = load_mapping(one.mapping)
-    request = Request((one.events,), one_model(one.trace.model), mapping, one.mapping)
+    mapping = load_mapping(trace.mapping)
+    request = JudgeRequest((trace.events,), one_model(trace.trace.model), mapping, trace.mapping)
     return judge_files(context, request)

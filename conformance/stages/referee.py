@@ -12,11 +12,13 @@ from conformance.stages.context import (
     Context,
     stage,
 )
-from conformance.stages.subject import Subject
+from conformance.stages.subject import AuditedStore
 from conformance.tla import find_tools
 
 
-def referee(context: Context, subject: Subject, listing: Path, *, traces: int) -> RefereeResult:
+def referee(
+    context: Context, subject: AuditedStore, listing: Path, *, traces: int
+) -> RefereeResult:
     """Have TLC judge a sample of the store, and compare; `listing` is what the audit wrote.
 
     UserError of a store whose traces may begin anywhere: TLC holds each against Init.

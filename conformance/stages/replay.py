@@ -18,7 +18,7 @@ from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
 from conformance.replay.recorded import judge
-from conformance.replay.saved import Again, SavedDivergence, judge_of, replay_again, save
+from conformance.replay.saved import ReplayOutcome, SavedDivergence, judge_of, replay_again, save
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
 from conformance.stages.context import Context, Outcome, Workbench, stage
@@ -29,7 +29,7 @@ from conformance.story.behaviour import Behaviour, Locate, Step, last_steps, lin
 from conformance.suites.suite import Suite
 from conformance.systems.registry import is_of_somebody_else
 from conformance.tla import Action, State
-from conformance.traces.model import End, Trace
+from conformance.traces.model import Trace, TraceEnd
 from conformance.verdict import Verdict
 
 
@@ -58,7 +58,7 @@ def replay(
 
 def not_driven_lines(result: ReplayResult) -> list[str]:
     """What the system could not be driven along, and why, the most frequent reason first."""
-    reasons = sorted(result.not_driven.items(), key=lambda one: -one[1])
+    reasons = sorted(result.not_driven.items(), key=lambda pair: -pair[1])
     return [f"{counted(count, 'test')} not driven: {reason}" for reason, count in reasons]
 
 
@@ -148,7 +148,7 @@ def _finding(
     bench: Workbench, oracle: Oracle, divergence: Divergence, name: str = "replay"
 ) -> Finding:
     why = reasons(bench.prepared.spec, divergence)
-    found = finding(
+    report = finding(
         oracle,
         divergence,
         stage=name,
@@ -157,14 +157,14 @@ def _finding(
         picture=picture_of(bench.model),
         drawn=True,
     )
-    return sourced(found, bench.model)
+    return sourced(report, bench.model)
 
 
-def sourced(found: Finding, model: Model) -> Finding:
+def sourced(evidence: Finding, model: Model) -> Finding:
     """The finding with the texts to which its reasons lead."""
-    if found.exhibit is None:
-        return found
-    return replace(found, exhibit=with_texts(found.exhibit, model, found.location))
+    if evidence.exhibit is None:
+        return evidence
+    return replace(evidence, exhibit=with_texts(evidence.exhibit, model, evidence.location))
 
 
 def tell(
@@ -180,11 +180,11 @@ def keep(
     bench: Workbench,
     oracle: Oracle,
     divergence: Divergence,
-    found: Finding,
+    evidence: Finding,
     why: Sequence[Reason],
 ) -> None:
     """Write the divergence to an ITF file, and report what was found of it with that file."""
-    path = divergence_file(context, bench.model.name, found)
+    path = divergence_file(context, bench.model.name, evidence)
     save(
         path,
         oracle,
@@ -195,12 +195,12 @@ def keep(
         deviations=bench.deviations,
         reasons=why,
     )
-    context.emit(replace(found, reproduce=f"kconform replay {path}", artifact=str(path)))
+    context.emit(replace(evidence, reproduce=f"kconform replay {path}", artifact=str(path)))
 
 
 def replay_saved(
     context: Context, bench: Workbench, saved: SavedDivergence, file: Path | None = None
-) -> tuple[Again, Divergence | None]:
+) -> tuple[ReplayOutcome, Divergence | None]:
     """Replay one saved path: as before, differently, or fixed.
 
     `file` holds it; without one, as of a recorded trace, a divergence is kept.
@@ -211,9 +211,9 @@ def replay_saved(
         if divergence is not None and file is None:
             tell(context, bench, oracle, divergence, "replay")
         elif divergence is not None:
-            found = _finding(bench, oracle, divergence)
+            evidence = _finding(bench, oracle, divergence)
             command = f"kconform replay {file}"
-            context.emit(replace(found, reproduce=command, artifact=str(file)))
+            context.emit(replace(evidence, reproduce=command, artifact=str(file)))
         outcome.verdict = _AGAIN.get(again, Verdict.FAIL)
         outcome.summary = f"{again} ({counted(len(saved.actions), 'step')})"
         if saved.system not in ("", bench.factory):
@@ -227,7 +227,7 @@ def replay_saved(
     return again, divergence
 
 
-_AGAIN = {Again.FIXED: Verdict.PASS, Again.ELSEWHERE: Verdict.INCONCLUSIVE}
+_AGAIN = {ReplayOutcome.FIXED: Verdict.PASS, ReplayOutcome.ELSEWHERE: Verdict.INCONCLUSIVE}
 
 
 def replay_recorded(
@@ -239,7 +239,7 @@ def replay_recorded(
     where no finding has told them.
     UserError for a trace that could not be read whole when it was imported.
     """
-    if trace.problem is not None and trace.end is not End.DIVERGED:
+    if trace.problem is not None and trace.end is not TraceEnd.DIVERGED:
         raise UserError(f"Trace {trace.trace_id} cannot be judged: {trace.problem}.")
     with stage(context, "replay", bench.model.name) as outcome:
         oracle = spec_oracle(bench)
@@ -249,11 +249,11 @@ def replay_recorded(
         )
         outcome.verdict = Verdict.PASS
         if divergence is not None:
-            found = _finding(bench, oracle, divergence)
-            context.emit(replace(found, trace=str(trace.trace_id)))
+            evidence = _finding(bench, oracle, divergence)
+            context.emit(replace(evidence, trace=str(trace.trace_id)))
             outcome.summary = f"trace {trace.trace_id} leaves the spec at step {divergence.step}"
             outcome.verdict = Verdict.FAIL
-        elif trace.end is End.DIVERGED:
+        elif trace.end is TraceEnd.DIVERGED:
             # What was seen when it was imported was more than a store keeps: entries, many clocks.
             outcome.summary = f"trace {trace.trace_id} left the spec: {trace.problem}"
             outcome.verdict = Verdict.FAIL

@@ -14,14 +14,14 @@ from conformance.tla import find_tools
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ExcludedModel:
     """A model that a system cannot take."""
 
     model: str
     reason: str
 
 
-def by_reason(left_out: Sequence[LeftOut]) -> Mapping[str, tuple[str, ...]]:
+def by_reason(left_out: Sequence[ExcludedModel]) -> Mapping[str, tuple[str, ...]]:
     """The names of the models that are left out for each reason, in the order given."""
     reasons = dict.fromkeys(entry.reason for entry in left_out)
     return {
@@ -31,36 +31,36 @@ def by_reason(left_out: Sequence[LeftOut]) -> Mapping[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ModelSelection:
     """The models that a system is driven by, and those that are left out."""
 
     taken: tuple[Model, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[ExcludedModel, ...]
 
 
-def select(context: Context, models: Iterable[Model], system: str) -> Selection:
+def select(context: Context, models: Iterable[Model], system: str) -> ModelSelection:
     """Divide the models that feed suites. UserError if the system can take none of them."""
     path = factory_path(system, context.settings.systems)
-    taken: list[Model] = []
-    left_out: list[LeftOut] = []
+    selected: list[Model] = []
+    left_out: list[ExcludedModel] = []
     models = list(models)
     feeding = [model for model in models if model.feeds_suite]
     if not feeding:
-        why = reasons_told([LeftOut(model.name, model.feeds_no_suite) for model in models])
+        why = reasons_told([ExcludedModel(model.name, model.feeds_no_suite) for model in models])
         raise UserError(f"There is no suite to drive the system {system} along. {why}")
     context.check.parser.announce(feeding)
     for model in feeding:
         reason = reason_against_model(context, path, model)
         if reason:
-            left_out.append(LeftOut(model.name, reason))
+            left_out.append(ExcludedModel(model.name, reason))
         else:
-            taken.append(model)
-    if not taken:
+            selected.append(model)
+    if not selected:
         raise UserError(
             f"The system {system} can take no suite of this gate. {reasons_told(left_out)} Name "
             "models that it can take."
         )
-    return Selection(tuple(taken), tuple(left_out))
+    return ModelSelection(tuple(selected), tuple(left_out))
 
 
 def reason_against_model(context: Context, path: str, model: Model) -> str:
@@ -69,7 +69,7 @@ def reason_against_model(context: Context, path: str, model: Model) -> str:
     return reason_against(path, prepare(model, tools, context.check.parser))
 
 
-def reasons_told(left_out: Sequence[LeftOut]) -> str:
+def reasons_told(left_out: Sequence[ExcludedModel]) -> str:
     """The first of the reasons, and how many more there are."""
     first, several = left_out[0], len(left_out) > 1
     others = f" The same or the like holds for {len(left_out) - 1} more." if several else ""

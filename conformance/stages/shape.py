@@ -28,11 +28,11 @@ def shape(graph: StateGraph, prepared: PreparedModel, seed: int) -> dict[str, Js
     names = prepared.model.situations
     count = len(graph.states)
     chosen = random.Random(seed).sample(range(count), min(SAMPLE, count)) if names else []
-    found: dict[str, JsonValue] = {}
+    result: dict[str, JsonValue] = {}
     for name in names:
         holds = prepared.spec.state_formula(name)
-        found[name] = sum(holds(graph.states[state]) for state in chosen)
-    return {"states": count, "depths": depths, "sampled": len(chosen), "situations": found}
+        result[name] = sum(holds(graph.states[state]) for state in chosen)
+    return {"states": count, "depths": depths, "sampled": len(chosen), "situations": result}
 
 
 def unvisited(graph: StateGraph, visited: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> JsonValue:
@@ -46,6 +46,6 @@ def unvisited(graph: StateGraph, visited: np.ndarray[tuple[int], np.dtype[np.boo
     examples: list[JsonValue] = []
     for edge in nearest.tolist():
         way = paths.path(graph, int(graph.source[edge])).edges.tolist()
-        steps = [str(graph.actions[graph.action[one]]) for one in (*way, edge)]
+        steps = [str(graph.actions[graph.action[edge]]) for edge in (*way, edge)]
         examples.append(", ".join(steps))
     return {"transitions": len(left), "actions": {**names}, "examples": examples}

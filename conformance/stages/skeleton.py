@@ -106,19 +106,19 @@ result = "holds"
 
 def _actions(prepared: PreparedModel) -> dict[str, tuple[str, ...]]:
     """The names of each action's parameters, as the module has them."""
-    found: dict[str, tuple[str, ...]] = {}
+    actions: dict[str, tuple[str, ...]] = {}
     for action in prepared.spec.actions:
         definition = prepared.module.operator(action.name)
-        names = () if definition is None else tuple(one.name for one in definition.params)
+        names = () if definition is None else tuple(param.name for param in definition.params)
         if len(names) != len(action.args):
             names = tuple(f"argument{n}" for n in range(1, len(action.args) + 1))
-        found.setdefault(action.name, tuple(map(_identifier, names)))
-    return found
+        actions.setdefault(action.name, tuple(map(_identifier, names)))
+    return actions
 
 
 def _identifier(name: str) -> str:
-    taken = keyword.iskeyword(name) or keyword.issoftkeyword(name) or name in _NAMES
-    return f"{name}_" if taken else name
+    is_reserved = keyword.iskeyword(name) or keyword.issoftkeyword(name) or name in _NAMES
+    return f"{name}_" if is_reserved else name
 
 
 _NAMES = ("action", "gap", "self")

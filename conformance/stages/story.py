@@ -16,7 +16,7 @@ from conformance.tla import load_trace
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StoryFile:
     """A file's behaviour, its picture, and what it was called."""
 
     behaviour: Behaviour
@@ -24,7 +24,7 @@ class Told:
     title: str
 
 
-def read_story(path: Path, model: str | None = None) -> Told:
+def read_story(path: Path, model: str | None = None) -> StoryFile:
     """Read an ITF file; the picture is that of `model`, else of the model that the file names.
 
     DataError if the file is none. A model that is not here any more costs the picture only.
@@ -39,7 +39,7 @@ def read_story(path: Path, model: str | None = None) -> Told:
     meta = about(trace)
     named = str(meta.get("model", ""))
     title = ": ".join(filter(None, [named or path.name, str(meta.get("key", ""))]))
-    return Told(behaviour_of(trace), _picture(model, named), title)
+    return StoryFile(behaviour_of(trace), _picture(model, named), title)
 
 
 def _picture(wanted: str | None, named: str) -> Picture | None:
@@ -52,7 +52,7 @@ def _picture(wanted: str | None, named: str) -> Picture | None:
 
 
 def _one(name: str) -> Model:
-    found = find_models([name])
-    if len(found) != 1:
-        raise UserError(f"{name} names {len(found)} models. Name one of them with --model.")
-    return found[0]
+    models = find_models([name])
+    if len(models) != 1:
+        raise UserError(f"{name} names {len(models)} models. Name one of them with --model.")
+    return models[0]

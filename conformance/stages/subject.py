@@ -14,14 +14,14 @@ from conformance.stages.context import (
     Context,
     with_constants,
 )
-from conformance.stages.held import held
+from conformance.stages.held import compared_model
 from conformance.stages.identity import FOREIGN, spec_hash
 from conformance.tla import find_tools
 from conformance.traces.store import TraceStore
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class AuditedStore:
     """A store and the model that it is to be audited against."""
 
     store: TraceStore
@@ -29,32 +29,32 @@ class Subject:
     graph: StateGraph | None
 
 
-def open_subject(context: Context, path: Path, model_name: str | None = None) -> Subject:
+def open_subject(context: Context, path: Path, model_name: str | None = None) -> AuditedStore:
     """Open a store and find its model. DataError if the spec's text is another one now."""
     store = TraceStore.open(path)
     model, of = _model_of(store, model_name), store.manifest.identity
     if of.system == FOREIGN:  # its dictionary lists what occurs
         prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
-        context.emit(held(prepared, FOREIGN))
-        return Subject(store, prepared, None)
+        context.emit(compared_model(prepared, FOREIGN))
+        return AuditedStore(store, prepared, None)
     graph: StateGraph | None = None
     if model.feeds_suite or model.expect is None:
         graph, prepared = graph_and_spec(model, context.check, context.emit)
     else:
         prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
-    context.emit(held(prepared, of.system, of.system_version))
-    return Subject(store, prepared, graph)
+    context.emit(compared_model(prepared, of.system, of.system_version))
+    return AuditedStore(store, prepared, graph)
 
 
 def _model_of(store: TraceStore, name: str | None) -> Model:
     """The model of that name, or the store's own; it must be of the text that the store is of."""
     path, of = store.path, store.manifest.identity
-    found = find_models([name or of.model])
-    if len(found) != 1:
+    result = find_models([name or of.model])
+    if len(result) != 1:
         raise DataError(
             f"{path} names the model {name or of.model}, which is not one model. Give --model."
         )
-    model = found[0]
+    model = result[0]
     if of.spec != model.spec:
         raise DataError(
             f"{path} holds traces of {of.spec}, and {model.name} is a model of {model.spec}. "

@@ -13,7 +13,7 @@ from conformance.stages.context import Context, stage
 from conformance.suites.coverage import Coverage, coverage
 from conformance.suites.greedy import greedy_cover
 from conformance.suites.postman import transition_cover
-from conformance.suites.restricted import Limits, cover_within
+from conformance.suites.restricted import SuiteLimits, cover_within
 from conformance.suites.situations import situations
 from conformance.suites.suite import Suite
 from conformance.suites.walks import random_walks
@@ -26,7 +26,7 @@ def cover(
     graph: StateGraph,
     *,
     compare: bool = False,
-    limits: Limits | None = None,
+    limits: SuiteLimits | None = None,
 ) -> Suite:
     """The minimal transition-covering suite; with `compare`, a greedy one's size beside it.
 
@@ -52,20 +52,20 @@ def cover(
     return suite
 
 
-def _cover_within(context: Context, name: str, graph: StateGraph, limits: Limits) -> Suite:
+def _cover_within(context: Context, name: str, graph: StateGraph, limits: SuiteLimits) -> Suite:
     with stage(context, "suite", name) as outcome:
-        found = cover_within(graph, limits)
-        covered = coverage(graph, found.suite)
-        left_out = sum(found.left_out.values())
-        complete = covered.covered_transitions == int(found.reachable.sum())
-        outcome.verdict = Verdict.PASS if complete and len(found.suite) else Verdict.INCONCLUSIVE
-        outcome.summary = summary(found.suite, covered)
+        suite = cover_within(graph, limits)
+        covered = coverage(graph, suite.suite)
+        left_out = sum(suite.left_out.values())
+        complete = covered.covered_transitions == int(suite.reachable.sum())
+        outcome.verdict = Verdict.PASS if complete and len(suite.suite) else Verdict.INCONCLUSIVE
+        outcome.summary = summary(suite.suite, covered)
         if left_out:
-            told = "; ".join(f"{count:,}: {why}" for why, count in found.left_out.items())
-            outcome.summary += f"; {left_out:,} transitions cannot be driven ({told})"
-        outcome.figures = figures(found.suite, covered)
-        outcome.figures["beyond_reach"] = dict(found.left_out)
-    return found.suite
+            text = "; ".join(f"{count:,}: {why}" for why, count in suite.left_out.items())
+            outcome.summary += f"; {left_out:,} transitions cannot be driven ({text})"
+        outcome.figures = figures(suite.suite, covered)
+        outcome.figures["beyond_reach"] = dict(suite.left_out)
+    return suite.suite
 
 
 def measured(context: Context, name: str, graph: StateGraph, suite: Suite) -> Suite:
@@ -97,10 +97,10 @@ def summary(suite: Suite, covered: Coverage) -> str:
     """One line: size and coverage."""
     states = _share("states", covered.covered_states, covered.states)
     transitions = _share("transitions", covered.covered_transitions, covered.transitions)
-    taken = len(covered.actions) - len(covered.missing_actions)
+    count = len(covered.actions) - len(covered.missing_actions)
     return (
         f"{counted(len(suite), 'test')}, {counted(suite.steps, 'step')}; {states}, {transitions}, "
-        f"{_share('actions', taken, len(covered.actions))}"
+        f"{_share('actions', count, len(covered.actions))}"
     )
 
 
@@ -130,12 +130,12 @@ def make_suite(
                 f"The model {prepared.model.name} names no situations. List state predicates of "
                 "the spec under [situations] names in its manifest."
             )
-        found = situations(graph, {name: prepared.spec.state_formula(name) for name in names})
-        if found.unreached:
+        result = situations(graph, {name: prepared.spec.state_formula(name) for name in names})
+        if result.unreached:
             raise UserError(
                 f"No state of the model {prepared.model.name} satisfies "
-                f"{', '.join(found.unreached)}: remove the name from [situations], or enlarge the "
+                f"{', '.join(result.unreached)}: remove the name from [situations], or enlarge the "
                 "model's bounds."
             )
-        return found.suite
+        return result.suite
     return transition_cover(graph)

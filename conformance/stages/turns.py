@@ -24,14 +24,14 @@ def turns(context: Context, bench: Workbench, *, walks: int, length: int) -> Tur
             emit=context.emit,
         )
         if result.divergence is not None:
-            found = finding(
+            report = finding(
                 oracle, result.divergence, stage=STAGE, locate=locator(bench), reasons=()
             )
-            keep(context, bench, oracle, result.divergence, found, ())
-        taken = sum(result.turns.values())
+            keep(context, bench, oracle, result.divergence, report, ())
+        values = sum(result.turns.values())
         outcome.verdict = result.verdict
         outcome.summary = (
-            f"{taken:,} turns of {len(result.turns)} kinds in {result.walks:,} walks, "
+            f"{values:,} turns of {len(result.turns)} kinds in {result.walks:,} walks, "
             f"{counted(result.steps, 'step')}, {result.steps / max(result.seconds, 1e-9):,.0f}/s"
         )
         outcome.figures = {

@@ -34,7 +34,7 @@ STAGE = "version"
 """Of one cell; the command's own figures are the matrix."""
 
 
-class Answer(StrEnum):
+class ModelOutcome(StrEnum):
     """What a system makes of a model."""
 
     AGREES = "agrees"
@@ -45,12 +45,12 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class VersionCell:
     """One system and one model."""
 
     system: str
     model: str
-    answer: Answer
+    answer: ModelOutcome
     deviations: tuple[str, ...] = ()
     """Of DEVIATES: the fewest known ones with which the suite passes."""
     unexpected: tuple[str, ...] = ()
@@ -63,16 +63,18 @@ class Cell:
     @property
     def verdict(self) -> Verdict:
         """PASS where the system does what the table says of it."""
-        if self.answer is Answer.NEW or self.unexpected:
+        if self.answer is ModelOutcome.NEW or self.unexpected:
             return Verdict.FAIL
-        return Verdict.INCONCLUSIVE if self.answer is Answer.UNDECIDED else Verdict.PASS
+        return Verdict.INCONCLUSIVE if self.answer is ModelOutcome.UNDECIDED else Verdict.PASS
 
     @property
     def short(self) -> str:
         """As the matrix has it."""
-        if self.answer is Answer.DEVIATES:
+        if self.answer is ModelOutcome.DEVIATES:
             return " ".join(self.deviations)
-        return {Answer.NEW: "NEW", Answer.LEFT_OUT: "-"}.get(self.answer, str(self.answer))
+        return {ModelOutcome.NEW: "NEW", ModelOutcome.LEFT_OUT: "-"}.get(
+            self.answer, str(self.answer)
+        )
 
     def told(self) -> str:
         """As its line has it."""
@@ -100,7 +102,9 @@ class Trial:
     overrides: tuple[str, ...] = ()
 
 
-def versions(context: Context, models: Sequence[Model], systems: Sequence[str]) -> tuple[Cell, ...]:
+def versions(
+    context: Context, models: Sequence[Model], systems: Sequence[str]
+) -> tuple[VersionCell, ...]:
     """Drive every system along every model that it can take; the cells, system by system."""
     matrix = _Matrix(replace(context, strict=True), models, systems)
     matrix.fetch()
@@ -108,10 +112,10 @@ def versions(context: Context, models: Sequence[Model], systems: Sequence[str]) 
     reasons = {trial: matrix.reason_against(trial) for trial in plain}
     results = matrix.drive([trial for trial in plain if not reasons[trial]])
     explained = matrix.explain([trial for trial, result in results.items() if result.failed])
-    cells: list[Cell] = []
+    cells: list[VersionCell] = []
     for trial in plain:
         cell = (
-            Cell(trial.system, trial.model, Answer.LEFT_OUT, reason=reasons[trial])
+            VersionCell(trial.system, trial.model, ModelOutcome.LEFT_OUT, reason=reasons[trial])
             if reasons[trial]
             else matrix.cell(trial, results[trial], explained.get(trial))
         )
@@ -152,44 +156,48 @@ class _Matrix:
 
     def explain(self, failing: Sequence[Trial]) -> dict[Trial, tuple[Trial, ReplayResult]]:
         """For each the fewest known deviations with which its suite passes, if there are any."""
-        found: dict[Trial, tuple[Trial, ReplayResult]] = {}
+        runs: dict[Trial, tuple[Trial, ReplayResult]] = {}
         known = {trial: self._known(trial) for trial in failing}
         for size in range(1, max(map(len, known.values()), default=0) + 1):
             tried = {
                 replace(trial, overrides=ids): trial
                 for trial in failing
-                if trial not in found
+                if trial not in runs
                 for ids in combinations(known[trial], size)
             }
             for overridden, result in self.drive([*tried]).items():
                 if result.verdict is Verdict.PASS:
-                    found.setdefault(tried[overridden], (overridden, result))
-        return found
+                    runs.setdefault(tried[overridden], (overridden, result))
+        return runs
 
     def cell(
         self, trial: Trial, result: ReplayResult, explained: tuple[Trial, ReplayResult] | None
-    ) -> Cell:
+    ) -> VersionCell:
         """What came out, held against what the table expects of the version."""
-        cell = Cell(trial.system, trial.model, Answer.NEW)
+        cell = VersionCell(trial.system, trial.model, ModelOutcome.NEW)
         if not result.failed:
             agrees = result.verdict is Verdict.PASS
-            answer = Answer.AGREES if agrees else Answer.UNDECIDED
+            answer = ModelOutcome.AGREES if agrees else ModelOutcome.UNDECIDED
             return replace(cell, answer=answer, tests=result.passed, steps=result.steps)
         if explained is None:
             return cell
         overridden, agreed = explained
         model = self._models[trial.model]
-        expected = {one.id for one in expected_of(self._paths[trial.system], model.spec)}
+        expected = {
+            deviation.id for deviation in expected_of(self._paths[trial.system], model.spec)
+        }
         return replace(
             cell,
-            answer=Answer.DEVIATES,
+            answer=ModelOutcome.DEVIATES,
             deviations=overridden.overrides,
-            unexpected=tuple(one for one in overridden.overrides if one not in expected),
+            unexpected=tuple(
+                override for override in overridden.overrides if override not in expected
+            ),
             tests=agreed.passed,
             steps=agreed.steps,
         )
 
-    def report(self, trial: Trial, cell: Cell, result: ReplayResult | None) -> None:
+    def report(self, trial: Trial, cell: VersionCell, result: ReplayResult | None) -> None:
         """Tell of a cell; of a new divergence with its story."""
         outcome = Outcome(cell.verdict, cell.told())
         outcome.figures = {
@@ -201,7 +209,7 @@ class _Matrix:
             "tests": cell.tests,
             "steps": cell.steps,
         }
-        if result and cell.answer is Answer.NEW:
+        if result and cell.answer is ModelOutcome.NEW:
             bench, _ = self._bench(trial)
             for divergence in result.divergences:
                 tell(self._context, bench, GraphOracle(bench.graph), divergence, "replay")
@@ -213,16 +221,19 @@ class _Matrix:
         bench, _ = self._bench(trial)
         operator = bench.prepared.module.operator
         return [
-            one.id
-            for one in overriding(
+            deviation.id
+            for deviation in overriding(
                 tuple(self._table(trial.system).values()), self._models[trial.model].spec
             )
-            if one.overrides and all(operator(name) is not None for name in one.overrides)
+            if deviation.overrides
+            and all(operator(name) is not None for name in deviation.overrides)
         ]
 
     def _table(self, system: str) -> Mapping[str, Deviation]:
         known = deviating(self._paths[system])
-        return {} if known is None else {one.id: one for one in known.deviations()}
+        return (
+            {} if known is None else {deviation.id: deviation for deviation in known.deviations()}
+        )
 
     def _job(self, trial: Trial) -> ReplayJob:
         bench, suite = self._bench(trial)
@@ -233,7 +244,7 @@ class _Matrix:
         path, key = self._paths[trial.system], (trial.model, trial.overrides)
         if key not in self._benches:
             table = self._table(trial.system)
-            overrides = [table[one] for one in trial.overrides]
+            overrides = [table[override] for override in trial.overrides]
             judged = with_deviations(self._models[trial.model], overrides)
             bench = workbench(self._context, judged, path)
             self._benches[key] = bench, transition_cover(bench.graph)

@@ -23,7 +23,7 @@ STAGE = "formulas"
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class ViolatedFormula:
     """A formula that is violated under the overrides."""
 
     formula: str
@@ -34,13 +34,13 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Weakened:
+class WeakenedModel:
     """A model under a version's overrides, formula by formula."""
 
     model: str
     deviations: tuple[str, ...]
     holds: tuple[str, ...]
-    broken: tuple[Broken, ...]
+    broken: tuple[ViolatedFormula, ...]
     states: int
     problem: str = ""
     """Why TLC came to no end; then nothing is known to hold."""
@@ -48,7 +48,7 @@ class Weakened:
     @property
     def verdict(self) -> Verdict:
         """FAIL if a formula breaks of which the table says nothing."""
-        if not all(one.told for one in self.broken):
+        if not all(formula.told for formula in self.broken):
             return Verdict.FAIL
         return Verdict.INCONCLUSIVE if self.problem else Verdict.PASS
 
@@ -60,18 +60,18 @@ class Weakened:
         return "; ".join(parts)
 
 
-def _told(one: Broken) -> str:
-    unknown = "" if one.told else ", which the table does not say"
-    return f"{one.formula} ({one.length} states{unknown})"
+def _told(formula: ViolatedFormula) -> str:
+    unknown = "" if formula.told else ", which the table does not say"
+    return f"{formula.formula} ({formula.length} states{unknown})"
 
 
-def weakened(context: Context, models: Sequence[Model], system: str) -> tuple[Weakened, ...]:
+def weakened(context: Context, models: Sequence[Model], system: str) -> tuple[WeakenedModel, ...]:
     """Check every formula of these models under all overrides of the system's version."""
     path = factory_path(system, context.settings.systems)
     return tuple(_weakened(context, model, expected_of(path, model.spec)) for model in models)
 
 
-def _weakened(context: Context, model: Model, deviations: tuple[Deviation, ...]) -> Weakened:
+def _weakened(context: Context, model: Model, deviations: tuple[Deviation, ...]) -> WeakenedModel:
     with stage(context, STAGE, model.name) as outcome:
         shown = _formula_by_formula(context, model, deviations)
         outcome.verdict, outcome.summary = shown.verdict, shown.told()
@@ -79,8 +79,8 @@ def _weakened(context: Context, model: Model, deviations: tuple[Deviation, ...])
             "model": model.name,
             "deviations": list(shown.deviations),
             "holds": list(shown.holds),
-            "broken": {one.formula: one.length for one in shown.broken},
-            "untold": [one.formula for one in shown.broken if not one.told],
+            "broken": {formula.formula: formula.length for formula in shown.broken},
+            "untold": [formula.formula for formula in shown.broken if not formula.told],
             "states": shown.states,
         }
     return shown
@@ -88,23 +88,25 @@ def _weakened(context: Context, model: Model, deviations: tuple[Deviation, ...])
 
 def _formula_by_formula(
     context: Context, model: Model, deviations: tuple[Deviation, ...]
-) -> Weakened:
-    told = {name for one in deviations for name in one.breaks}
+) -> WeakenedModel:
+    names = {name for deviation in deviations for name in deviation.breaks}
     # The table's own word on what breaks is what is looked at: nothing is left out for it.
-    judged = with_deviations(model, [msgspec.structs.replace(one, breaks=()) for one in deviations])
-    broken: list[Broken] = []
+    judged = with_deviations(
+        model, [msgspec.structs.replace(deviation, breaks=()) for deviation in deviations]
+    )
+    broken: list[ViolatedFormula] = []
     while True:
         # A violation is what is looked for here: no finding of a check that was to hold.
         outcome = check(judged, context.check).outcome
         if outcome.result != "violated":
             break
         name = outcome.violated
-        broken.append(Broken(name, len(outcome.steps), name in told))
+        broken.append(ViolatedFormula(name, len(outcome.steps), name in names))
         judged = _without(judged, name)
     holds = outcome.result == "holds"
-    return Weakened(
+    return WeakenedModel(
         model.name,
-        tuple(one.id for one in deviations),
+        tuple(deviation.id for deviation in deviations),
         (*judged.check.invariants, *judged.check.properties) if holds else (),
         tuple(broken),
         outcome.distinct_states or 0,

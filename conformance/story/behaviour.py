@@ -86,10 +86,10 @@ def lines(behaviour: Behaviour) -> tuple[str, ...]:
 
 def step_lines(behaviour: Behaviour) -> tuple[str, ...]:
     """The steps alone."""
-    told = [f"... {counted(behaviour.earlier, 'step')} before"] if behaviour.earlier else []
+    report = [f"... {counted(behaviour.earlier, 'step')} before"] if behaviour.earlier else []
     for number in range(len(behaviour.steps)):
-        told += _step_lines(behaviour, number)
-    return tuple(told)
+        report += _step_lines(behaviour, number)
+    return tuple(report)
 
 
 def end_lines(behaviour: Behaviour) -> tuple[str, ...]:
@@ -102,17 +102,17 @@ def _departure(behaviour: Behaviour) -> tuple[str, ...]:
     if not (behaviour.departs and behaviour.observed):
         return ()
     last = behaviour.steps[-1].state
-    found = differences(behaviour.variables, (last,), behaviour.observed)
-    told = [
+    result = differences(behaviour.variables, (last,), behaviour.observed)
+    report = [
         line
-        for one in found
+        for difference in result
         for line in (
-            f"  {one.variable}",
-            f"    the specification has  {one.expected}",
-            f"    the implementation     {one.actual}",
+            f"  {difference.variable}",
+            f"    the specification has  {difference.expected}",
+            f"    the implementation     {difference.actual}",
         )
     ]
-    return ("Where they differ:", *told) if told else ()
+    return ("Where they differ:", *report) if report else ()
 
 
 def heading_without_action(behaviour: Behaviour, number: int) -> str:
@@ -135,10 +135,10 @@ def _step_lines(behaviour: Behaviour, number: int) -> Iterator[str]:
         yield from (f"     {line}" for line in state_lines(behaviour.variables, step.state))
     elif not (behaviour.departs and number == len(behaviour.steps) - 1):
         before = behaviour.steps[number - 1].state
-        found = changes(behaviour.variables, before, step.state)
+        result = changes(behaviour.variables, before, step.state)
         known = any(value is not None for value in step.state)
         nothing = "(nothing changes)" if known else "(the state is not known)"
-        yield from (f"     {line}" for line in found or (nothing,))
+        yield from (f"     {line}" for line in result or (nothing,))
 
 
 def state_lines(variables: Sequence[str], state: Seen) -> list[str]:

@@ -23,11 +23,11 @@ def changes(
     variables: Sequence[str], before: Sequence[Value | None], after: Sequence[Value | None]
 ) -> list[Change]:
     """What the step changed; of what was not seen (None) before or after, nothing is said."""
-    found: list[Change] = []
+    result: list[Change] = []
     for name, old, new in zip(variables, before, after, strict=True):
         if old is not None and new is not None:
-            found.extend(_changes(Place(name), old, new))
-    return found
+            result.extend(_changes(Place(name), old, new))
+    return result
 
 
 def _changes(place: Place, old: Value, new: Value) -> Iterator[Change]:

@@ -36,30 +36,33 @@ def differences(
     expected = nearest(variables, allowed, observed)
     if expected is None or not observed:
         return ()
-    found: list[Difference] = []
+    result: list[Difference] = []
     for name in differing(variables, expected, observed):
         position = variables.index(name)
         possible = (expected, *allowed)
         values = tuple(dict.fromkeys(state[position] for state in possible))
-        found.extend(_parts(Place(name), values, observed[name]))
-    return tuple(found[:limit])
+        result.extend(_parts(Place(name), values, observed[name]))
+    return tuple(result[:limit])
 
 
-def variables_of(found: Iterable[Difference]) -> tuple[str, ...]:
+def variables_of(result: Iterable[Difference]) -> tuple[str, ...]:
     """The variables that differ, without arguments and fields, each once."""
-    names = (one.variable.partition("[")[0].partition(".")[0] for one in found)
+    names = (difference.variable.partition("[")[0].partition(".")[0] for difference in result)
     return tuple(dict.fromkeys(names))
 
 
-def model_values_as_strings(found: Iterable[Difference]) -> tuple[str, ...]:
+def model_values_as_strings(result: Iterable[Difference]) -> tuple[str, ...]:
     """The names of model values for which strings were observed: they print alike but for quotes.
 
     A string that is a key prints as a field's name, `[a |-> 0]`; a model value as `(a :> 0)`.
     """
     names: dict[str, None] = {}
-    for one in found:
-        bare = _FIELD.sub("", _QUOTED.sub("", one.expected))
-        seen = {*_QUOTED.findall(one.actual), *_FIELD.findall(_QUOTED.sub("", one.actual))}
+    for difference in result:
+        bare = _FIELD.sub("", _QUOTED.sub("", difference.expected))
+        seen = {
+            *_QUOTED.findall(difference.actual),
+            *_FIELD.findall(_QUOTED.sub("", difference.actual)),
+        }
         values = dict.fromkeys(_NAME.findall(bare))
         names |= {name: None for name in values if name in seen and name not in ("TRUE", "FALSE")}
     return tuple(names)

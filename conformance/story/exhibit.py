@@ -40,10 +40,10 @@ def _observed(behaviour: Behaviour) -> dict[str, str]:
 def _steps(behaviour: Behaviour, locate: Locate) -> Iterator[ShownStep]:
     before: Seen | None = None
     for number, step in enumerate(behaviour.steps):
-        told = () if before is None else changes(behaviour.variables, before, step.state)
+        report = () if before is None else changes(behaviour.variables, before, step.state)
         yield ShownStep(
             _heading(behaviour, number),
-            tuple(printable(str(change)) for change in told),
+            tuple(printable(str(change)) for change in report),
             _values(behaviour.variables, before, step.state),
             "" if step.action is None else locate(step.action),
         )

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 
 INIT = "Init"
 """Stands for an action in the key of what an initial state shows."""
@@ -30,21 +30,21 @@ def step_key(actions: Iterable[str], kind: str, details: Iterable[str] = ()) -> 
     return ":".join([_TOGETHER.join(sorted(set(actions))) or INIT, kind, *parts])
 
 
-def departure_key(kind: Kind, action: str, detail: str, variables: Iterable[str]) -> str:
+def departure_key(kind: BehaviourKind, action: str, detail: str, variables: Iterable[str]) -> str:
     """Of an implementation that departs from the specification at an action.
 
     `detail` is what was said of it: the formula, the steps on offer, the exception's trace.
     `variables` are those that differ.
     """
     match kind:
-        case Kind.INVARIANT:
+        case BehaviourKind.INVARIANT:
             return formula_key(detail)
-        case Kind.OFFERS:
+        case BehaviourKind.OFFERS:
             # As where it is taken: an action that the spec does not enable.
             more = re.findall(r"^would take (\w+)", detail, re.MULTILINE)
             less = re.findall(r"^would not take (\w+)", detail, re.MULTILINE)
             return step_key(more or less, NOT_ENABLED if more else REFUSED)
-        case Kind.RAISED:
+        case BehaviourKind.RAISED:
             return step_key([action], RAISED, _raised(detail))
     return step_key([action] if action else [], kind.name.lower(), variables)
 

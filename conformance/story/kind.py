@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class BehaviourKind(StrEnum):
     """The ways; the value is what people read."""
 
     WRONG_INITIAL = "wrong initial state"

@@ -20,7 +20,7 @@ SUFFIX = ".picture.toml"
 Sign = Literal["", "election", "crash", "restart", "loss"]
 
 
-class Further(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FurtherLanes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A lane for each key of one more function; `name` is what it is called, with `{key}`."""
 
     keys_of: str
@@ -33,10 +33,10 @@ class Lanes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys_of: str
     before: tuple[str, ...] = ()
     """Lanes that no key names, the leftmost."""
-    further: tuple[Further, ...] = ()
+    further: tuple[FurtherLanes, ...] = ()
 
 
-class At(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ActionPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where an action is drawn, and with which sign.
 
     `lane` is a lane's name, in which `{1}` is the first argument; without it `argument`, counted
@@ -49,7 +49,7 @@ class At(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sign: Sign = ""
 
 
-class Log(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LaneLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A sequence per lane, drawn as coloured cells: equal entries have equal colours.
 
     `start` is a number per lane: the offset of the first cell. `marks` are lines at an offset.
@@ -79,7 +79,7 @@ class Badge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     line: Literal["", "leads", "down"] = ""
 
 
-class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LaneMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A variable with one message per lane, under way while its `type` is not `none`.
 
     Types that match `out` go from the lane to its peer, those that match `back` the other way
@@ -108,7 +108,7 @@ class Announcement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     carries: tuple[str, ...] = ()
 
 
-class Exchange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RoundTripAction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An action that is a whole round trip: from one argument's lane to another's and back."""
 
     action: str
@@ -143,12 +143,12 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lanes: Lanes
     protocol: str = ""
     """What the specification is of, in a reader's words."""
-    actions: dict[str, At] = {}
-    logs: tuple[Log, ...] = ()
+    actions: dict[str, ActionPlace] = {}
+    logs: tuple[LaneLog, ...] = ()
     badges: tuple[Badge, ...] = ()
-    messages: tuple[Message, ...] = ()
+    messages: tuple[LaneMessage, ...] = ()
     announcements: tuple[Announcement, ...] = ()
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: tuple[RoundTripAction, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
 
 

@@ -12,8 +12,8 @@ from conformance.story.picture import (
     Announcement,
     Badge,
     Delivery,
-    Log,
-    Message,
+    LaneLog,
+    LaneMessage,
     Picture,
     Sign,
 )
@@ -46,7 +46,7 @@ class Pill:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class LaneCell:
     """What is drawn in one lane at one step."""
 
     strips: tuple[Strip, ...] = ()
@@ -56,13 +56,13 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SceneRow:
     """One step: its action, the lane where it happens, and what is new in the lanes."""
 
     text: str
     lane: int | None
     sign: Sign
-    cells: tuple[Cell, ...]
+    cells: tuple[LaneCell, ...]
     bad: bool = False
 
 
@@ -83,7 +83,7 @@ class Scene:
     """All that is drawn. Rows are numbered as the behaviour's steps, from 0."""
 
     lanes: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SceneRow, ...]
     arrows: tuple[Arrow, ...]
     entries: tuple[str, ...] = field(default=())
     """Every different log entry, sorted: an entry's place in it is its colour."""
@@ -114,9 +114,9 @@ def _lanes(behaviour: Behaviour, picture: Picture) -> tuple[_Lane, ...]:
     if not own:
         return ()
     further = [
-        _Lane(one.name.replace("{key}", key), one.keys_of, key)
-        for one in lanes.further
-        for key in _keys(behaviour, one.keys_of)
+        _Lane(lanes.name.replace("{key}", key), lanes.keys_of, key)
+        for lanes in lanes.further
+        for key in _keys(behaviour, lanes.keys_of)
     ]
     return (*map(_Lane, lanes.before), *further, *own)
 
@@ -166,7 +166,7 @@ def _generic(behaviour: Behaviour) -> Scene:
         nowhere = number == 0 and step.action is None
         lane = None if nowhere or actor is None else lanes.index(actor)
         bad = behaviour.departs and number == len(behaviour.steps) - 1
-        rows.append(Row(heading(behaviour, number), lane, "", (Cell(),) * len(lanes), bad))
+        rows.append(SceneRow(heading(behaviour, number), lane, "", (LaneCell(),) * len(lanes), bad))
     return _settled(Scene(lanes, tuple(rows), ()))
 
 
@@ -174,7 +174,7 @@ def _settled(scene: Scene) -> Scene:
     """The scene with nobody's lane, if a step after the start has none."""
     if all(row.lane is not None for row in scene.rows[1:]):
         return scene
-    first, *rest = (replace(row, cells=(*row.cells, Cell())) for row in scene.rows)
+    first, *rest = (replace(row, cells=(*row.cells, LaneCell())) for row in scene.rows)
     nobodys = len(scene.lanes)
     rows = (replace(row, lane=nobodys) if row.lane is None else row for row in rest)
     return replace(scene, lanes=(*scene.lanes, NOBODY), rows=(first, *rows))
@@ -224,7 +224,7 @@ class _Painter:
 
     # --- rows -----------------------------------------------------------------------------
 
-    def _row(self, number: int, step: Step, sending: Mapping[str, tuple[Pill, ...]]) -> Row:
+    def _row(self, number: int, step: Step, sending: Mapping[str, tuple[Pill, ...]]) -> SceneRow:
         bad = self._behaviour.departs and number == len(self._states) - 1
         cells = tuple(
             replace(cell, pills=(*cell.pills, *sending.get(lane, ())))
@@ -234,7 +234,7 @@ class _Painter:
         at = None if step.action is None else self._picture.actions.get(step.action.name)
         sign: Sign = "" if at is None else at.sign
         text = heading(self._behaviour, number)
-        return Row(text, self._lane_of(number), sign, cells, bad)
+        return SceneRow(text, self._lane_of(number), sign, cells, bad)
 
     def _lane_of(self, number: int) -> int | None:
         """The lane of a step's box; None for the start, and for what names no lane."""
@@ -250,10 +250,10 @@ class _Painter:
             named = [named[at.argument - 1]]
         return next((self._lanes.index(name) for name in named if name in self._lanes), None)
 
-    def _cell(self, number: int, lane: str, *, bad: bool) -> Cell:
+    def _cell(self, number: int, lane: str, *, bad: bool) -> LaneCell:
         pills, shown_before = self._pills(number, lane), self._pills(number - 1, lane)
         line = next((pill.line for pill in pills if pill.line), "")
-        return Cell(
+        return LaneCell(
             tuple(self._strips(number, lane, bad=bad)),
             tuple(pill for pill in pills if pill not in shown_before and pill.text),
             line,
@@ -273,7 +273,7 @@ class _Painter:
             elif last or number == 0 or now != self._strip(log, self._states[number - 1], lane):
                 yield now
 
-    def _strip(self, log: Log, state: Seen, lane: str) -> Strip | None:
+    def _strip(self, log: LaneLog, state: Seen, lane: str) -> Strip | None:
         entries = self._at_lane(state, log.entries, lane)
         if not isinstance(entries, tuple):
             return None
@@ -306,10 +306,10 @@ class _Painter:
         return value is not None and plain(value) == wanted
 
     def _filled(self, text: str, state: Seen, lane: str) -> str:
-        def value_of(found: re.Match[str]) -> str:
-            if found[1] == "lane":
+        def value_of(match: re.Match[str]) -> str:
+            if match[1] == "lane":
                 return lane
-            variable, _, path = found[1].partition(".")
+            variable, _, path = match[1].partition(".")
             value = self._at_lane(state, variable, lane)
             for name in filter(None, path.split(".")):
                 value = value.get(name) if isinstance(value, Fn) else None
@@ -375,29 +375,29 @@ class _Painter:
                 return number
         return None
 
-    def _deliveries(self, message: Message, lane: str) -> Iterator[Arrow]:
+    def _deliveries(self, message: LaneMessage, lane: str) -> Iterator[Arrow]:
         """One arrow for each time that the lane's message is another one than before."""
-        held = [self._at_lane(state, message.variable, lane) for state in self._states]
-        blank = next((m for m in held if self._kind(message, m) == message.none), None)
+        content = [self._at_lane(state, message.variable, lane) for state in self._states]
+        blank = next((m for m in content if self._kind(message, m) == message.none), None)
         sent = 0
-        for number in range(1, len(held) + 1):
-            now = held[number] if number < len(held) else None
-            if number < len(held) and _same(now, held[sent]):
+        for number in range(1, len(content) + 1):
+            now = content[number] if number < len(content) else None
+            if number < len(content) and _same(now, content[sent]):
                 continue
-            ends = self._ends(message, lane, held[sent])
+            ends = self._ends(message, lane, content[sent])
             if ends is not None:
                 sender, receiver = ends
-                text = _carried(held[sent], blank, message.type, message.carries)
-                received = number if number < len(held) else None
+                text = _carried(content[sent], blank, message.type, message.carries)
+                received = number if number < len(content) else None
                 lost = received is not None and self._loses(received)
                 yield Arrow(sender, sent, receiver, received, text, lost)
             sent = number
 
-    def _kind(self, message: Message, value: Value | None) -> str:
+    def _kind(self, message: LaneMessage, value: Value | None) -> str:
         kind = value.get(message.type) if isinstance(value, Fn) else None
         return "" if kind is None else plain(kind)
 
-    def _ends(self, message: Message, lane: str, value: Value | None) -> tuple[int, int] | None:
+    def _ends(self, message: LaneMessage, lane: str, value: Value | None) -> tuple[int, int] | None:
         """Sender and receiver; None for what is no message, or waits somewhere."""
         kind = self._kind(message, value)
         if not isinstance(value, Fn) or kind in ("", message.none):
@@ -456,11 +456,11 @@ def _sending(
         if arrow.sent == number and arrow.text:
             to = receivers.setdefault((arrow.sender, arrow.text), {})
             to[lanes[arrow.receiver]] = None
-    found: dict[str, tuple[Pill, ...]] = {}
+    result: dict[str, tuple[Pill, ...]] = {}
     for (sender, text), to in receivers.items():
         pill = Pill(f"→ {', '.join(to)}: {text}", sends=True)
-        found[lanes[sender]] = (*found.get(lanes[sender], ()), pill)
-    return found
+        result[lanes[sender]] = (*result.get(lanes[sender], ()), pill)
+    return result
 
 
 def _filled_in(lane: str, action: Action) -> str:
@@ -476,10 +476,10 @@ def _entry_of(function: Value | None, key: Value) -> Value | None:
     return function.get(key) if isinstance(function, Fn) else None
 
 
-def _same(one: Value | None, other: Value | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return equal(one, other)
+def _same(value: Value | None, other: Value | None) -> bool:
+    if value is None or other is None:
+        return value is other
+    return equal(value, other)
 
 
 def _carried(value: Value | None, blank: Value | None, kind: str, names: Sequence[str]) -> str:

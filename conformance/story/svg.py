@@ -8,7 +8,7 @@ from html import escape as escaped
 
 from conformance.printable import printable
 from conformance.story.picture import Sign
-from conformance.story.scene import NOBODY, Arrow, Cell, Pill, Row, Scene, Strip
+from conformance.story.scene import NOBODY, Arrow, LaneCell, Pill, Scene, SceneRow, Strip
 
 _LEFT = 46
 _LANE = 150
@@ -83,7 +83,7 @@ def standalone(scene: Scene, title: str, notes: Sequence[str] = ()) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _RowPlace:
     """Where a row is: its top, and the middle of its action's box."""
 
     top: float
@@ -102,11 +102,11 @@ class _Drawing:
                 self._lefts[-1] + max(_LANE, *(_need(row, lane) for row in scene.rows))
             )
         self._colours = {entry: n % _COLOURS for n, entry in enumerate(scene.entries)}
-        self._rows: list[_Place] = []
+        self._rows: list[_RowPlace] = []
         top = float(_HEAD)
         for row in scene.rows:
             height = _BOX + _GAP + max((_height(cell) for cell in row.cells), default=0)
-            self._rows.append(_Place(top, top + _GAP / 2 + _BOX / 2, top + height))
+            self._rows.append(_RowPlace(top, top + _GAP / 2 + _BOX / 2, top + height))
             top += height
         self._height = top + 12
         longest = max((min(len(line), _LONGEST_NOTE) for line in notes), default=0)
@@ -162,7 +162,7 @@ class _Drawing:
                     line, begun = row.cells[lane].line, place.middle
             yield _line(x, begun, self._height - 8, line)
 
-    def _row(self, number: int, row: Row) -> Iterator[str]:
+    def _row(self, number: int, row: SceneRow) -> Iterator[str]:
         place = self._rows[number]
         kind = " ".join(filter(None, (row.sign, "bad" if row.bad else "")))
         yield f'<g class="{kind}">' if kind else "<g>"
@@ -173,7 +173,7 @@ class _Drawing:
             yield from self._cell(cell, self._x(lane), place)
         yield "</g>"
 
-    def _box(self, row: Row, x: float, place: _Place) -> Iterator[str]:
+    def _box(self, row: SceneRow, x: float, place: _RowPlace) -> Iterator[str]:
         text = _label(row)
         yield (
             f'<rect class="box" x="{x - _OVER:g}" y="{place.middle - _BOX / 2:g}" '
@@ -182,7 +182,7 @@ class _Drawing:
             f"<title>{escape(row.text)}</title></text>"
         )
 
-    def _cell(self, cell: Cell, x: float, place: _Place) -> Iterator[str]:
+    def _cell(self, cell: LaneCell, x: float, place: _RowPlace) -> Iterator[str]:
         y = place.middle + _BOX / 2 + 3
         for pill in cell.pills:
             yield _note(pill, x + 10, y + 11)
@@ -248,7 +248,7 @@ class _Drawing:
                 yield _head(x2, y2, x1, y1)
 
 
-def _need(row: Row, lane: int) -> float:
+def _need(row: SceneRow, lane: int) -> float:
     """The width that one cell of a row needs."""
     cell = row.cells[lane]
     texts = [min(len(pill.text), _WIDEST) * _TEXT + 48 for pill in cell.pills]
@@ -257,12 +257,12 @@ def _need(row: Row, lane: int) -> float:
     return max((*texts, *logs, *own), default=0)
 
 
-def _label(row: Row) -> str:
+def _label(row: SceneRow) -> str:
     """What stands in a row's box."""
     return _short(_SIGNS[row.sign] + row.text + (" ✗" if row.bad else ""), _WIDEST)
 
 
-def _boxed(row: Row) -> float:
+def _boxed(row: SceneRow) -> float:
     """The width of a row's box."""
     return len(_label(row)) * _LARGE + 12
 
@@ -276,7 +276,7 @@ def _note(pill: Pill, x: float, y: float) -> str:
     )
 
 
-def _height(cell: Cell) -> float:
+def _height(cell: LaneCell) -> float:
     return len(cell.strips) * _STRIP + len(cell.pills) * _PILL
 
 

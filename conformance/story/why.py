@@ -37,17 +37,17 @@ def why_assumed(spec: Spec, assumption: Assumption) -> tuple[Reason, ...]:
 
 def why_disabled(spec: Spec, action: Action, state: State) -> tuple[Reason, ...]:
     """What stands in an action's way; nothing where no part of the specification says."""
-    found = obstacles(spec, action, state, depth=1)
-    return (Reason(0, f"Why the spec does not enable {action}:"), *found) if found else ()
+    reasons = obstacles(spec, action, state, depth=1)
+    return (Reason(0, f"Why the spec does not enable {action}:"), *reasons) if reasons else ()
 
 
 def obstacles(spec: Spec, action: Action, state: State, depth: int = 0) -> tuple[Reason, ...]:
     """The same without the heading."""
     try:
-        found = spec.obstacle(action, state)
+        explanation = spec.obstacle(action, state)
     except SpecError:  # of an action that no operator is named for
         return ()
-    return () if found is None else tuple(_reasons(found, depth))
+    return () if explanation is None else tuple(_reasons(explanation, depth))
 
 
 def _reasons(explanation: Explanation, depth: int) -> Iterator[Reason]:
@@ -67,11 +67,11 @@ def _reasons(explanation: Explanation, depth: int) -> Iterator[Reason]:
 
 def reason_lines(reasons: Sequence[Reason]) -> tuple[str, ...]:
     """Reasons as indented lines, as a terminal shows them."""
-    told: list[str] = []
+    lines: list[str] = []
     for reason in reasons:
         indent = "  " * reason.depth
         if reason.bound:
-            told.append(f"{indent}for {reason.bound}")
+            lines.append(f"{indent}for {reason.bound}")
         place = f"{reason.location}: " if reason.location else ""
-        told.append(f"{indent}{place}{reason.text} {reason.outcome}".rstrip())
-    return tuple(told)
+        lines.append(f"{indent}{place}{reason.text} {reason.outcome}".rstrip())
+    return tuple(lines)

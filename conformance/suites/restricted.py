@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SuiteLimits:
     """What no test may contain: actions by name, and states, each with the reason why."""
 
     actions: Mapping[str, str]
@@ -28,7 +28,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Restricted:
+class RestrictedSuite:
     """A suite over the whole graph that covers the transitions of `reachable` and no other."""
 
     suite: Suite
@@ -38,7 +38,7 @@ class Restricted:
     """How many transitions of the others are left out for which reason."""
 
 
-def cover_within(graph: StateGraph, limits: Limits) -> Restricted:
+def cover_within(graph: StateGraph, limits: SuiteLimits) -> RestrictedSuite:
     """The minimal cover of what of `graph` can be reached within the limits."""
     reasons = _reasons(graph, limits)
     reachable = _reachable(graph, np.array([not reason for reason in reasons], bool))
@@ -57,12 +57,12 @@ def cover_within(graph: StateGraph, limits: Limits) -> Restricted:
     )
     cover = transition_cover(part)
     tests = tuple(Test(test.initial, kept[test.edges], test.name) for test in cover)
-    return Restricted(Suite(cover.kind, tests, graph.digest), reachable, dict(left_out))
+    return RestrictedSuite(Suite(cover.kind, tests, graph.digest), reachable, dict(left_out))
 
 
-def _reasons(graph: StateGraph, limits: Limits) -> list[str]:
+def _reasons(graph: StateGraph, limits: SuiteLimits) -> list[str]:
     """By edge: why no test may take it; empty if one may."""
-    of_action = [_told(one.name, limits.actions) for one in graph.actions]
+    of_action = [_told(action.name, limits.actions) for action in graph.actions]
     of_state = [limits.state(state) for state in graph.states]
     pairs = zip(graph.action.tolist(), graph.target.tolist(), strict=True)
     return [of_action[action] or of_state[target] for action, target in pairs]

@@ -157,8 +157,8 @@ def _declarations(
 def _place(system: object, member: str) -> str:
     """Where the adapter defines it, as `file:line` seen from the current folder."""
     system = Capabilities(system).innermost
-    found: object = getattr(type(system), member, None)
-    function = found.fget if isinstance(found, property) else found
+    result: object = getattr(type(system), member, None)
+    function = result.fget if isinstance(result, property) else result
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return f"{type(system).__module__}.{type(system).__qualname__}"

@@ -18,7 +18,7 @@ import msgspec
 from conformance.inputs import read_toml
 
 
-class Severity(StrEnum):
+class DeviationSeverity(StrEnum):
     """What a deviation may cost a user."""
 
     DATA_LOSS = "data loss"
@@ -39,7 +39,7 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     report: str = ""
     """Of the project itself: a JIRA with its pull request, or `no report known`."""
     title: str
-    severity: Severity
+    severity: DeviationSeverity
     description: str = ""
     """A paragraph as for a bug report."""
     definitions: Mapping[str, str] = {}
@@ -79,7 +79,7 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         tried = sorted({*self.seen, *self.gone}, key=_release)
         if not tried:
             return True
-        before = [one for one in tried if _release(one) <= _release(version)]
+        before = [name for name in tried if _release(name) <= _release(version)]
         return (before[-1] if before else tried[0]) in self.seen
 
 
@@ -89,29 +89,31 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in numbers if number.isdecimal())
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _DeviationTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deviation: tuple[Deviation, ...]
 
 
 def load_deviations(path: Path) -> tuple[Deviation, ...]:
     """Read a table. DataError if it is not as `Deviation` says."""
-    return read_toml(path, _Table, "a table of deviations", "docs/kafka.md").deviation
+    return read_toml(path, _DeviationTable, "a table of deviations", "docs/kafka.md").deviation
 
 
 def overriding(known: Sequence[Deviation], root: str) -> tuple[Deviation, ...]:
     """Those that override the models of a root module: the specification, or one on top of it."""
-    below = {one.specification for one in known if one.module == root}
+    below = {deviation.specification for deviation in known if deviation.module == root}
     return tuple(
-        one for one in known if one.module in ("", root) and any(map(one.concerns, (root, *below)))
+        deviation
+        for deviation in known
+        if deviation.module in ("", root) and any(map(deviation.concerns, (root, *below)))
     )
 
 
 def concerning(known: Sequence[Deviation], roots: Collection[str]) -> tuple[Deviation, ...]:
     """Those that depart from one of these root modules, or override models on top of it."""
     return tuple(
-        one
-        for one in known
-        if any(one.concerns(root) or one in overriding(known, root) for root in roots)
+        deviation
+        for deviation in known
+        if any(deviation.concerns(root) or deviation in overriding(known, root) for root in roots)
     )
 
 

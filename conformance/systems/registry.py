@@ -92,10 +92,10 @@ def load_factory(path: str) -> SystemFactory:
     For a user's system the current folder counts as importable. Raises UserError when the module
     or the function does not exist, the import fails, or the scheme's maker rejects the name.
     """
-    found = _scheme(path)
-    if found is None:
+    result = _scheme(path)
+    if result is None:
         return cast("SystemFactory", _load(path, own=path in BUILT_IN.values()))
-    scheme, rest = found
+    scheme, rest = result
     maker = cast("Callable[[str], SystemFactory]", _load(scheme.maker, own=True))
     return maker(rest)
 
@@ -197,12 +197,12 @@ def _load(path: str, *, own: bool) -> Callable[..., object]:
         if own:
             raise
         raise UserError(_cannot_import(path, module_name, error)) from error
-    found = getattr(module, function, None)
-    if not callable(found):
+    result = getattr(module, function, None)
+    if not callable(result):
         raise UserError(
             f"The module {module_name!r} has no function {function!r} to make a system."
         )
-    return cast("Callable[..., object]", found)
+    return cast("Callable[..., object]", result)
 
 
 def _cannot_import(path: str, module_name: str, error: ImportError | SyntaxError) -> str:

@@ -66,7 +66,7 @@ class Rewinder:
 
     def __init__(self, root: object, apart: Iterable[object] = ()) -> None:
         self._root = root
-        self._apart = {id(one): one for one in (self, *apart)}
+        self._apart = {id(value): value for value in (self, *apart)}
         self._last: Snapshot | None = None
 
     def take(self) -> Snapshot:
@@ -75,18 +75,18 @@ class Rewinder:
         Most objects are as the last snapshot has them: only what has changed is followed again.
         """
         last = self._last or Snapshot((), self._apart)
-        held, met = [], dict(last.met)
+        entries, met = [], dict(last.met)
         pending: list[object] = [self._root]
         for entry in last.held:
-            kind, one, copy = entry
-            if kind.same(one, copy):
-                held.append(entry)
+            kind, value, copy = entry
+            if kind.same(value, copy):
+                entries.append(entry)
             else:
-                now = kind.copy(one)
-                held.append((kind, one, now))
+                now = kind.copy(value)
+                entries.append((kind, value, now))
                 pending.extend(kind.parts(now))
-        _follow(pending, held, met)
-        self._last = Snapshot(held, met)
+        _follow(pending, entries, met)
+        self._last = Snapshot(entries, met)
         return self._last
 
     def forget(self) -> None:
@@ -95,68 +95,68 @@ class Rewinder:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Put all back; the snapshot stays good."""
-        for kind, one, copy in snapshot.held:
-            kind.put(one, copy)
+        for kind, value, copy in snapshot.held:
+            kind.put(value, copy)
         self._last = snapshot
 
 
 def _follow(
-    pending: list[object], held: list[tuple[_Kind, object, object]], met: dict[int, object]
+    pending: list[object], entries: list[tuple[_Kind, object, object]], met: dict[int, object]
 ) -> None:
     """Copy what is reached from `pending` and was not yet met."""
     while pending:
-        one = pending.pop()
-        layout = _LAYOUTS.get(type(one)) or _layout(type(one))
-        if layout is _ATOM or id(one) in met:
+        value = pending.pop()
+        layout = _LAYOUTS.get(type(value)) or _layout(type(value))
+        if layout is _ATOM or id(value) in met:
             continue
-        met[id(one)] = one
+        met[id(value)] = value
         for kind in layout.kinds:
-            copy = kind.copy(one)
-            held.append((kind, one, copy))
+            copy = kind.copy(value)
+            entries.append((kind, value, copy))
             pending.extend(kind.parts(copy))
-        pending.extend(layout.fixed(one))
+        pending.extend(layout.fixed(value))
 
 
 # ---- kinds ---------------------------------------------------------------------------------
 
 
-def _all_same(one: Collection[object], other: Collection[object]) -> bool:
-    return len(one) == len(other) and all(map(is_, one, other))
+def _all_same(value: Collection[object], other: Collection[object]) -> bool:
+    return len(value) == len(other) and all(map(is_, value, other))
 
 
-def _same_items(one: dict[object, object], copy: dict[object, object]) -> bool:
+def _same_items(value: dict[object, object], copy: dict[object, object]) -> bool:
     return (
-        len(one) == len(copy)
-        and all(map(is_, one.values(), copy.values()))
-        and all(map(is_, one, copy))
+        len(value) == len(copy)
+        and all(map(is_, value.values(), copy.values()))
+        and all(map(is_, value, copy))
     )
 
 
-def _put_items(one: dict[object, object], copy: dict[object, object]) -> None:
-    one.clear()
-    one.update(copy)
+def _put_items(value: dict[object, object], copy: dict[object, object]) -> None:
+    value.clear()
+    value.update(copy)
 
 
 def _parts_of_items(copy: dict[object, object]) -> Iterable[object]:
     return (*copy, *copy.values())
 
 
-def _put_list(one: list[object], copy: list[object]) -> None:
-    one[:] = copy
+def _put_list(value: list[object], copy: list[object]) -> None:
+    value[:] = copy
 
 
-def _put_set(one: set[object], copy: set[object]) -> None:
-    one.clear()
-    one.update(copy)
+def _put_set(value: set[object], copy: set[object]) -> None:
+    value.clear()
+    value.update(copy)
 
 
-def _put_deque(one: deque[object], copy: deque[object]) -> None:
-    one.clear()
-    one.extend(copy)
+def _put_deque(value: deque[object], copy: deque[object]) -> None:
+    value.clear()
+    value.extend(copy)
 
 
-def _put_bytes(one: bytearray, copy: bytes) -> None:
-    one[:] = copy
+def _put_bytes(value: bytearray, copy: bytes) -> None:
+    value[:] = copy
 
 
 _EMPTY: Final = object()
@@ -180,8 +180,8 @@ def _nothing(_one: object) -> Iterable[object]:
     return ()
 
 
-def _itself(one: Iterable[object]) -> Iterable[object]:
-    return one
+def _itself(value: Iterable[object]) -> Iterable[object]:
+    return value
 
 
 _DICT = _Kind(dict.copy, _same_items, _put_items, _parts_of_items)
@@ -190,20 +190,20 @@ _SET = _Kind(set, _all_same, _put_set, _itself)
 _DEQUE = _Kind(deque, _all_same, _put_deque, _itself)
 _BYTES = _Kind(bytes, bytearray.__eq__, _put_bytes, _nothing)
 _RANDOM = _Kind(
-    Random.getstate, lambda one, copy: one.getstate() == copy, Random.setstate, _nothing
+    Random.getstate, lambda value, copy: value.getstate() == copy, Random.setstate, _nothing
 )
 _CELL = _Kind(
     _in_cell, lambda cell, copy: _in_cell(cell) is copy, _put_in_cell, lambda copy: (copy,)
 )
 
 
-def _put_attributes(one: _Object, copy: dict[str, object]) -> None:
-    one.__dict__ = copy.copy()
+def _put_attributes(value: _Object, copy: dict[str, object]) -> None:
+    value.__dict__ = copy.copy()
 
 
 _ATTRIBUTES = _Kind(
-    lambda one: one.__dict__.copy(),
-    lambda one, copy: _same_items(one.__dict__, copy),
+    lambda value: value.__dict__.copy(),
+    lambda value, copy: _same_items(value.__dict__, copy),
     _put_attributes,
     dict.values,
 )
@@ -236,55 +236,55 @@ def _slots(cls: type, members: Sequence[types.MemberDescriptorType]) -> _Kind:
 def _slots_at_once(names: Sequence[str], one_by_one: _Kind) -> _Kind:
     """Where all slots have values a copy is a tuple, else the list of `one_by_one`."""
     places = [f"one.{name}" for name in names]
-    held = [f"held_{number}" for number in range(len(names))]
+    entries = [f"held_{number}" for number in range(len(names))]
     code = _SLOTS_CODE.format(
         reads="".join(f"{place}, " for place in places),
-        names="".join(f"{name}, " for name in held),
-        sames=" and ".join(f"{p} is {h}" for p, h in zip(places, held, strict=True)),
+        names="".join(f"{name}, " for name in entries),
+        sames=" and ".join(f"{p} is {h}" for p, h in zip(places, entries, strict=True)),
         places="".join(f"{place}, " for place in places),
     )
     made: dict[str, Callable[..., Any]] = {}
     exec(code, {}, made)
     copy_all, same_all, put_all = made["copy"], made["same"], made["put"]
 
-    def copy(one: object) -> object:
+    def copy(value: object) -> object:
         try:
-            return copy_all(one)
+            return copy_all(value)
         except AttributeError:
-            return one_by_one.copy(one)
+            return one_by_one.copy(value)
 
-    def same(one: object, held: object) -> bool:
+    def same(value: object, entries: object) -> bool:
         try:
-            return bool(same_all(one, held))
+            return bool(same_all(value, entries))
         except AttributeError:
             return False
 
-    def put(one: object, held: object) -> None:
-        if type(held) is tuple:
-            put_all(one, held)
+    def put(value: object, entries: object) -> None:
+        if type(entries) is tuple:
+            put_all(value, entries)
         else:
-            one_by_one.put(one, held)
+            one_by_one.put(value, entries)
 
     return _Kind(copy, same, put, _itself)
 
 
 def _slots_one_by_one(members: Sequence[types.MemberDescriptorType]) -> _Kind:
-    def copy(one: object) -> list[object]:
-        return [_in_slot(member, one) for member in members]
+    def copy(value: object) -> list[object]:
+        return [_in_slot(member, value) for member in members]
 
-    def put(one: object, held: Sequence[object]) -> None:
-        for member, value in zip(members, held, strict=True):
+    def put(item: object, entries: Sequence[object]) -> None:
+        for member, value in zip(members, entries, strict=True):
             if value is not _EMPTY:
-                member.__set__(one, value)
-            elif _in_slot(member, one) is not _EMPTY:
-                member.__delete__(one)
+                member.__set__(item, value)
+            elif _in_slot(member, item) is not _EMPTY:
+                member.__delete__(item)
 
-    return _Kind(copy, lambda one, held: all(map(is_, copy(one), held)), put, _itself)
+    return _Kind(copy, lambda value, entries: all(map(is_, copy(value), entries)), put, _itself)
 
 
-def _in_slot(member: types.MemberDescriptorType, one: object) -> object:
+def _in_slot(member: types.MemberDescriptorType, value: object) -> object:
     try:
-        return member.__get__(one)
+        return member.__get__(value)
     except AttributeError:
         return _EMPTY
 
@@ -304,32 +304,32 @@ _ATOM = _Layout()
 """Of what refers to nothing that can change."""
 
 
-def _of_function(one: types.FunctionType) -> Iterable[object]:
+def _of_function(value: types.FunctionType) -> Iterable[object]:
     return (
-        *(one.__closure__ or ()),
-        *(one.__defaults__ or ()),
-        *(one.__kwdefaults__ or {}).values(),
-        *one.__dict__.values(),
+        *(value.__closure__ or ()),
+        *(value.__defaults__ or ()),
+        *(value.__kwdefaults__ or {}).values(),
+        *value.__dict__.values(),
     )
 
 
-def _of_builtin(one: types.BuiltinFunctionType) -> Iterable[object]:
-    return (one.__self__,)
+def _of_builtin(value: types.BuiltinFunctionType) -> Iterable[object]:
+    return (value.__self__,)
 
 
-def _of_partial(one: functools.partial[object]) -> Iterable[object]:
-    return (one.func, *one.args, *one.keywords.values())
+def _of_partial(value: functools.partial[object]) -> Iterable[object]:
+    return (value.func, *value.args, *value.keywords.values())
 
 
-def _at_rest(one: greenlet) -> Iterable[object]:
+def _at_rest(value: greenlet) -> Iterable[object]:
     """The main one stands for the thread, a dead one for nothing; others hold a stack."""
-    if one.dead or one.parent is None:
+    if value.dead or value.parent is None:
         return ()
     raise CannotSnapshot("a greenlet stands still in the middle of a call")
 
 
-def _open(one: _Object) -> Iterable[object]:
-    if one.locked():
+def _open(value: _Object) -> Iterable[object]:
+    if value.locked():
         raise CannotSnapshot("a lock is held")
     return ()
 
@@ -354,7 +354,7 @@ _LAYOUTS: dict[type, _Layout] = {
     Random: _Layout((_RANDOM,)),
     types.CellType: _Layout((_CELL,)),
     types.FunctionType: _Layout(fixed=_of_function),
-    types.MethodType: _Layout(fixed=lambda one: (one.__self__, one.__func__)),
+    types.MethodType: _Layout(fixed=lambda value: (value.__self__, value.__func__)),
     types.BuiltinFunctionType: _Layout(fixed=_of_builtin),
     types.MethodWrapperType: _Layout(fixed=_of_builtin),
     functools.partial: _Layout(fixed=_of_partial),
@@ -365,10 +365,10 @@ _LAYOUTS: dict[type, _Layout] = {
 """By type; of classes written in Python when one is first met."""
 _BASES: Final[dict[type, _Layout]] = {
     object: _Layout(),
-    **{one: _Layout() for one in (int, float, str, bytes)},
-    **{one: _LAYOUTS[one] for one in (tuple, frozenset, dict, list, set, deque, bytearray)},
+    **{value: _Layout() for value in (int, float, str, bytes)},
+    **{value: _LAYOUTS[value] for value in (tuple, frozenset, dict, list, set, deque, bytearray)},
     OrderedDict: _Layout((_Kind(OrderedDict, _same_items, _put_items, _parts_of_items),)),
-    BaseException: _Layout(fixed=lambda one: one.args),
+    BaseException: _Layout(fixed=lambda value: value.args),
 }
 """What a class written in Python may be built on."""
 _POINTER: Final = object.__basicsize__ // 2
@@ -382,12 +382,12 @@ def _layout(cls: type) -> _Layout:
 def _layout_of_class(cls: type) -> _Layout:
     if issubclass(cls, type | enum.Enum | logging.Logger):
         return _ATOM
-    base = next(one for one in cls.__mro__ if one in _BASES)
+    base = next(value for value in cls.__mro__ if value in _BASES)
     members = [
         member
-        for one in cls.__mro__
-        for member in vars(one).values()
-        if isinstance(member, types.MemberDescriptorType) and one not in _BASES
+        for value in cls.__mro__
+        for member in vars(value).values()
+        if isinstance(member, types.MemberDescriptorType) and value not in _BASES
     ]
     _demand_no_more(cls, base, len(members))
     kinds = list(_BASES[base].kinds)
@@ -409,13 +409,13 @@ def _is_frozen(cls: type) -> bool:
 
 
 def _of_frozen(
-    base: type, slots: _Kind | None, has_attributes: bool, one: _Object
+    base: type, slots: _Kind | None, has_attributes: bool, value: _Object
 ) -> Iterable[object]:
-    yield from _BASES[base].fixed(one)
+    yield from _BASES[base].fixed(value)
     if has_attributes:
-        yield from one.__dict__.values()
+        yield from value.__dict__.values()
     if slots is not None:
-        yield from slots.copy(one)
+        yield from slots.copy(value)
 
 
 def _demand_no_more(cls: type, base: type, slots: int) -> None:

@@ -47,23 +47,23 @@ class Tolerance:
     def __post_init__(self) -> None:
         """Readings by variable: a driver asks for those of one."""
         pairs: dict[str, tuple[Reading, ...]] = {}
-        for one in self.readings:
-            pairs[one.variable] = (*pairs.get(one.variable, ()), one)
+        for reading in self.readings:
+            pairs[reading.variable] = (*pairs.get(reading.variable, ()), reading)
         object.__setattr__(self, "_pairs", pairs)
 
     def accepts(self, variable: str, expected: Value, shown: Value) -> bool:
         """Whether this difference is set aside."""
         return any(
-            agree(one.expected, expected) and agree(one.shown, shown)
-            for one in self._pairs.get(variable, ())
+            agree(pair.expected, expected) and agree(pair.shown, shown)
+            for pair in self._pairs.get(variable, ())
         )
 
     def with_readings(self, more: Iterable[Reading]) -> Tolerance:
         """These differences too; a variable with many of them is hidden."""
         readings = self.readings | frozenset(more)
-        counts = Counter(one.variable for one in readings)
+        counts = Counter(reading.variable for reading in readings)
         hidden = self.hidden | {name for name, count in counts.items() if count > _READINGS}
-        left = frozenset(one for one in readings if one.variable not in hidden)
+        left = frozenset(reading for reading in readings if reading.variable not in hidden)
         return Tolerance(left, hidden)
 
     def lines(self) -> list[str]:
@@ -87,9 +87,9 @@ def set_aside(deviations: Iterable[Deviation]) -> Tolerance:
     """What a table sets aside. DataError for a value that cannot be read."""
     readings = [
         Reading(name, parse_value(expected), parse_value(shown))
-        for one in deviations
-        for name, values in one.shown.items()
+        for deviation in deviations
+        for name, values in deviation.shown.items()
         for shown, expected in values.items()
     ]
-    hidden = frozenset(name for one in deviations for name in one.hidden)
+    hidden = frozenset(name for deviation in deviations for name in deviation.hidden)
     return Tolerance(frozenset(readings), hidden)

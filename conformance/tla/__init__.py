@@ -120,7 +120,7 @@ if TYPE_CHECKING:
     )
     from conformance.tla.values.observation import (
         Aspect,
-        Part,
+        ObservedPart,
         Partial,
         PartialRecord,
         Place,
@@ -191,7 +191,7 @@ _NAMES = {
     "values.foreign": "objection",
     "values.itf": "ItfTrace dump_trace from_itf load_trace to_itf",
     "values.observation": (
-        "Aspect Part Partial PartialRecord Place agree differing parse_place shows value_at"
+        "Aspect ObservedPart Partial PartialRecord Place agree differing parse_place shows value_at"
     ),
     "values.patterns": ("ActionPattern SeenArgument parse_pattern"),
     "values.schema": "Schema UntypableError infer infer_schema",
@@ -210,9 +210,9 @@ def __getattr__(name: str) -> object:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = found
-    return found
+    result: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = result
+    return result
 
 
 __all__ = [
@@ -253,9 +253,9 @@ __all__ = [
     "ModelConfig",
     "ModelValue",
     "Module",
+    "ObservedPart",
     "OperatorArg",
     "Override",
-    "Part",
     "Partial",
     "PartialRecord",
     "Place",

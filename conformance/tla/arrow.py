@@ -231,7 +231,8 @@ def _write_tuples(kind: TupleOf, values: list[Value]) -> pa.Array:
         wrong = (v for v in values if not isinstance(v, tuple) or len(v) != size)
         raise _OtherTypeError(kind, next(wrong))
     columns = [
-        write_values(item, [one[index] for one in tuples]) for index, item in enumerate(kind.items)
+        write_values(item, [pair[index] for pair in tuples])
+        for index, item in enumerate(kind.items)
     ]
     return pa.StructArray.from_arrays(columns, [item_name(i) for i in range(1, size + 1)])
 

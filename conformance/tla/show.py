@@ -27,7 +27,7 @@ from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front import syntax as s
 from conformance.tla.front.tree import head, tree_lines
 from conformance.tla.python.machine import Listing, Machine
-from conformance.tla.python.session import Session
+from conformance.tla.python.session import TlcSession
 from conformance.tla.python.spec import Spec
 from conformance.tla.search import reachable_states
 from conformance.tla.spark.api import (
@@ -58,7 +58,7 @@ SAMPLE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class StageText:
     """One stage of one formula, as text."""
 
     stage: str
@@ -67,7 +67,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ShownDefinition:
     """What is shown: a definition of a bound specification."""
 
     spec: Spec
@@ -87,7 +87,7 @@ class Subject:
     @cached_property
     def machine(self) -> Machine:
         """A machine that has compiled nothing yet."""
-        return Machine(self.spec.program, Session())
+        return Machine(self.spec.program, TlcSession())
 
     @cached_property
     def is_action(self) -> bool:
@@ -104,15 +104,17 @@ class Subject:
 
 def show(
     spec: Spec, name: str, stages: Iterable[str] | None = None, *, schema: Schema | None = None
-) -> list[Shown]:
+) -> list[StageText]:
     """The stages (`STAGES`' names; all if none is named) of the operator of that name.
 
     Without a `schema` Spark's columns have the types that the first `SAMPLE` states need.
     SpecError if there is no such operator, UnsupportedError if a back end lacks something.
     """
-    subject = Subject(spec, name, schema)
+    subject = ShownDefinition(spec, name, schema)
     chosen = tuple(STAGES) if stages is None else tuple(stages)
-    return [Shown(stage, title, text) for stage in chosen for title, text in STAGES[stage](subject)]
+    return [
+        StageText(stage, title, text) for stage in chosen for title, text in STAGES[stage](subject)
+    ]
 
 
 def lacks_arguments(spec: Spec, name: str) -> bool:
@@ -121,7 +123,7 @@ def lacks_arguments(spec: Spec, name: str) -> bool:
     Then nothing says of what types the arguments are, which Spark's columns need. SpecError if
     there is no such operator.
     """
-    subject = Subject(spec, name)
+    subject = ShownDefinition(spec, name)
     if not subject.is_action or not subject.definition.params:
         return False
     return not _instances(subject)
@@ -130,18 +132,18 @@ def lacks_arguments(spec: Spec, name: str) -> bool:
 Titled = Iterator[tuple[str, str]]
 
 
-def _text(subject: Subject) -> Titled:
+def _text(subject: ShownDefinition) -> Titled:
     location = subject.definition.location
     yield f"TLA+ ({location})", "\n".join(_Sources(subject.spec).lines(location))
 
 
-def _tree(subject: Subject) -> Titled:
+def _tree(subject: ShownDefinition) -> Titled:
     module, definition = subject.spec.module, subject.definition
     lines = [f"{head(definition)} ==", *tree_lines(module, definition.body, 1)]
     yield "syntax tree", "\n".join(lines)
 
 
-def _facts(subject: Subject) -> Titled:
+def _facts(subject: ShownDefinition) -> Titled:
     analysis = subject.spec.machine.analysis
     facts = analysis.of_definition(subject.definition.uid)
     called = [subject.spec.program.definition(uid).name for uid in sorted(facts.calls)]
@@ -158,7 +160,7 @@ def _facts(subject: Subject) -> Titled:
 # Python
 
 
-def _python(subject: Subject) -> Titled:
+def _python(subject: ShownDefinition) -> Titled:
     definition, machine = subject.definition, subject.machine
     if subject.spec.is_temporal(definition.body):
         step = subject.spec.property_of(subject.name).step
@@ -209,11 +211,11 @@ def _is_formula(spec: Spec, node: s.Expr) -> bool:
             return False
 
 
-def _listed(subject: Subject) -> str:
+def _listed(subject: ShownDefinition) -> str:
     """What the machine compiled since it was last asked, with the text that each line is for."""
     machine, sources = subject.machine, _Sources(subject.spec)
-    listings = [one for one in machine.take_listings() if not one.folded]
-    text = "\n\n".join("\n".join(_beside(one, sources)) for one in reversed(listings))
+    listings = [listing for listing in machine.take_listings() if not listing.folded]
+    text = "\n\n".join("\n".join(_beside(listing, sources)) for listing in reversed(listings))
     constants = dict.fromkeys(re.findall(r"\bK_\d+\b", text))
     legend = [f"# {name} is {_shown(machine.constant_value(name))}" for name in constants]
     variables = subject.spec.variables
@@ -246,11 +248,11 @@ def _beside(listing: Listing, sources: _Sources) -> Iterator[str]:
 def _with_names(spec: Spec, text: str) -> str:
     """`R_7` as the name of the operator that it is."""
     names: dict[str, str] = {}
-    for found in re.findall(r"\bR_(\d+)\b", text):
-        plain = re.sub(r"\W", "_", spec.program.definition(int(found)).name)
-        taken = {name for uid, name in names.items() if uid != found}
-        fresh = (f"Op_{plain}{n or ''}" for n in range(len(taken) + 1))
-        names.setdefault(found, next(name for name in fresh if name not in taken))
+    for matches in re.findall(r"\bR_(\d+)\b", text):
+        plain = re.sub(r"\W", "_", spec.program.definition(int(matches)).name)
+        used = {name for uid, name in names.items() if uid != matches}
+        fresh = (f"Op_{plain}{n or ''}" for n in range(len(used) + 1))
+        names.setdefault(matches, next(name for name in fresh if name not in used))
     return re.sub(r"\bR_(\d+)\b", lambda match: names[match[1]], text)
 
 
@@ -281,18 +283,18 @@ class _Sources:
 # Spark
 
 
-def _types(subject: Subject) -> Titled:
+def _types(subject: ShownDefinition) -> Titled:
     known = subject.spec.machine.analysis.of_definition(subject.definition.uid).variables
     lines = [f"{name}  {ddl(kind)}" for name, kind in subject.columns.variables if name in known]
     yield "columns", "\n".join(lines)
 
 
-def _formula(subject: Subject) -> Titled:
+def _formula(subject: ShownDefinition) -> Titled:
     compiled = _compiled(subject)
     yield "three-valued formula", "\n".join(_formula_lines(compiled.written, 0))
 
 
-def _sql(subject: Subject) -> Titled:
+def _sql(subject: ShownDefinition) -> Titled:
     compiled = _compiled(subject)
     plan = staged([compiled.node])
     lines: list[str] = []
@@ -306,7 +308,7 @@ def _sql(subject: Subject) -> Titled:
     yield "Spark SQL", "\n".join(lines)
 
 
-def _compiled(subject: Subject) -> SparkFormula:
+def _compiled(subject: ShownDefinition) -> SparkFormula:
     program, name, schema = subject.spec.program, subject.name, subject.columns
     if not subject.is_action and not subject.spec.is_temporal(subject.definition.body):
         (formula,) = compile_state_formulas(program, [name], schema)
@@ -319,7 +321,7 @@ def _compiled(subject: Subject) -> SparkFormula:
     return compile_action(program, name, schema, list(zip(types, columns, strict=True)))
 
 
-def _argument_types(subject: Subject) -> list[Type]:
+def _argument_types(subject: ShownDefinition) -> list[Type]:
     """The types of an action's arguments: those of its instances in Next."""
     rows = _instances(subject)
     if not rows:
@@ -328,11 +330,11 @@ def _argument_types(subject: Subject) -> list[Type]:
             "instance of it that says of what type they are. Show an operator that calls it, or "
             "bind it with a model whose Next has it."
         )
-    found = [infer(column, subject.name) for column in zip(*rows, strict=True)]
-    return [kind for kind in found if kind is not None]
+    result = [infer(column, subject.name) for column in zip(*rows, strict=True)]
+    return [kind for kind in result if kind is not None]
 
 
-def _instances(subject: Subject) -> list[tuple[Value, ...]]:
+def _instances(subject: ShownDefinition) -> list[tuple[Value, ...]]:
     """The arguments of each instance in Next that has them all."""
     if subject.name not in subject.spec.kinds:  # found faster than all instances are listed
         return []
@@ -411,25 +413,25 @@ def _call(sql: str) -> tuple[str, list[str], str]:
     depth, start = 0, 0
     arguments: list[str] = []
     current = ""
-    for found in _SIGNS.finditer(sql):
-        sign = found[0]
+    for match in _SIGNS.finditer(sql):
+        sign = match[0]
         depth -= sign == ")"
         if depth == 0 and sign == "(":
-            start, current, arguments = found.end(), "", []
+            start, current, arguments = match.end(), "", []
         elif (sign == "," and depth == 1) or (sign == ")" and depth == 0):
             arguments.append(current.strip())
             current = ""
         elif start:
             current += sign
         depth += sign == "("
-        if depth == 0 and sign == ")" and found.end() < len(sql):
-            end = found.start()
-            if "(" not in sql[found.end() :]:
+        if depth == 0 and sign == ")" and match.end() < len(sql):
+            end = match.start()
+            if "(" not in sql[match.end() :]:
                 return sql[:start], arguments, sql[end:]
     return sql[:start], arguments, ")"
 
 
-STAGES: Mapping[str, Callable[[Subject], Titled]] = {
+STAGES: Mapping[str, Callable[[ShownDefinition], Titled]] = {
     "text": _text,
     "tree": _tree,
     "facts": _facts,

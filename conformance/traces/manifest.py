@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.errors import DataError
 from conformance.inputs import read_bytes
 from conformance.tla import Action, parse_action
@@ -79,9 +79,9 @@ class Manifest(msgspec.Struct, frozen=True):
     content_hash: str
 
     @property
-    def compared(self) -> Compared:
+    def compared(self) -> ComparedStates:
         """What of a driven system's states was held against the specification's."""
-        return Compared(self.counts.compared, tuple(self.identity.variables))
+        return ComparedStates(self.counts.compared, tuple(self.identity.variables))
 
 
 def content_hash(identity: Identity, schema: bytes, files: Sequence[FileEntry]) -> str:
@@ -120,7 +120,7 @@ def read_manifest(store: Path) -> Manifest:
     return manifest
 
 
-class _Head(msgspec.Struct):
+class _ManifestHead(msgspec.Struct):
     format: str = ""
     schema_version: int = 0
 
@@ -128,7 +128,7 @@ class _Head(msgspec.Struct):
 def _check_version(path: Path, raw: bytes) -> None:
     """Read the version first: another version may have other fields."""
     try:
-        head = msgspec.json.decode(raw, type=_Head)
+        head = msgspec.json.decode(raw, type=_ManifestHead)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _damaged(path, str(error)) from None
     if head.format != FORMAT:

@@ -13,7 +13,7 @@ PartialState: TypeAlias = "tuple[Value | None, ...]"
 """The values of the spec's variables in the spec's order; None where nothing was observed."""
 
 
-class End(StrEnum):
+class TraceEnd(StrEnum):
     """Why a trace ends."""
 
     LENGTH = "length"
@@ -48,7 +48,7 @@ class Trace:
     seed: int
     initial: PartialState
     steps: tuple[TraceStep, ...]
-    end: End
+    end: TraceEnd
     problem: str | None = None
     source: str | None = None
 

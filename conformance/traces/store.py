@@ -14,9 +14,9 @@ from conformance.errors import DataError
 from conformance.tla import Action, Fingerprinter
 from conformance.traces.manifest import FileEntry, Manifest, file_sha256, read_manifest
 from conformance.traces.model import (
-    End,
     PartialState,
     Trace,
+    TraceEnd,
     TraceStep,
     complete,
     is_complete,
@@ -63,10 +63,10 @@ class TraceStore:
         for entry in self.manifest.files:
             _verify_file(self.path / entry.path, entry)
         known = {entry.path for entry in self.manifest.files}
-        for found in sorted(self.path.glob("*/*.parquet")):
-            if found.relative_to(self.path).as_posix() not in known:
+        for path in sorted(self.path.glob("*/*.parquet")):
+            if path.relative_to(self.path).as_posix() not in known:
                 raise DataError(
-                    f"{found} is not listed in the manifest: it was added to the store later. "
+                    f"{path} is not listed in the manifest: it was added to the store later. "
                     "Remove it."
                 )
 
@@ -105,15 +105,15 @@ class TraceStore:
     def states(self, fingerprints: Collection[int]) -> dict[int, PartialState]:
         """The states with these fingerprints, as far as the store has them."""
         wanted = pa.array(sorted(fingerprints), pa.int64())
-        found: dict[int, PartialState] = {}
+        states: dict[int, PartialState] = {}
         for path in self.files("states"):
             keys = read_file(path, [FINGERPRINT]).column(FINGERPRINT)
             mask = pc.is_in(keys, value_set=wanted)
             if pc.any(mask).as_py():
                 rows = read_file(path).filter(mask)
                 prints = rows.column(FINGERPRINT).to_pylist()
-                found.update(zip(prints, self.columns.states(rows), strict=True))
-        return found
+                states.update(zip(prints, self.columns.states(rows), strict=True))
+        return states
 
     def trace(self, trace_id: int) -> Trace:
         """One trace with its states' values; DataError if the store has none of this id."""
@@ -123,7 +123,7 @@ class TraceStore:
                 return next(self._traces(rows))
         raise DataError(f"{self.path} holds no trace {trace_id}.")
 
-    def traces(self, end: End | None = None) -> Iterator[Trace]:
+    def traces(self, end: TraceEnd | None = None) -> Iterator[Trace]:
         """All traces in order, or those with such an end; one file's worth in memory at a time."""
         filters: list[tuple[str, str, int | str]] = [("end", "=", end.value)] if end else []
         for path in self.files("traces"):
@@ -137,7 +137,7 @@ class TraceStore:
         for trace_id, seed, prints, codes, end, problem, source in zip(*listed, strict=True):
             path = [states.get(value, unknown) for value in prints] or [unknown]
             yield Trace(
-                trace_id, seed, path[0], self._steps(codes, path), End(end), problem, source
+                trace_id, seed, path[0], self._steps(codes, path), TraceEnd(end), problem, source
             )
 
     def _steps(self, codes: Sequence[int], path: Sequence[PartialState]) -> tuple[TraceStep, ...]:

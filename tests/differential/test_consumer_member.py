@@ -10,12 +10,12 @@ import pytest
 from conformance.modelcheck.check import graph_and_spec
 from conformance.stages.context import constants_of, one_model
 from conformance.systems.wire.consumer.member import (
-    Answer,
     Commit,
     CommitAnswer,
-    Consumer,
+    ConsumerState,
     Heartbeat,
-    Member,
+    HeartbeatAnswer,
+    WireMember,
 )
 from conformance.systems.wire.consumer.system import (
     OF_A_MEMBER,
@@ -32,19 +32,19 @@ def fields_of(value: Mapping[Value, Value]) -> dict[str, Any]:
     return {str(name): one for name, one in value.items()}
 
 
-def consumer_of(value: Mapping[Value, Value]) -> Consumer:
+def consumer_of(value: Mapping[Value, Value]) -> ConsumerState:
     fields = fields_of(value)
-    return Consumer(**fields)
+    return ConsumerState(**fields)
 
 
-def message_of(value: Mapping[Value, Value]) -> Heartbeat | Answer | None:
+def message_of(value: Mapping[Value, Value]) -> Heartbeat | HeartbeatAnswer | None:
     fields = fields_of(value)
     owned, given = fields["owned"], fields["given"]
     if fields["type"] == "Request":
         return Heartbeat(fields["epoch"], owned if fields["named"] else None)
     if fields["type"] == "Answer":
         told = given if fields["told"] else None
-        return Answer(str(fields["error"]), fields["epoch"], told)
+        return HeartbeatAnswer(str(fields["error"]), fields["epoch"], told)
     return None
 
 
@@ -71,7 +71,7 @@ def test_every_step_of_a_member_is_the_specifications(name: str) -> None:
             continue
         who = str(action.args[0])
         names = settings.names_while_reconciling
-        member = Member(who, settings.instances[who], names_while_reconciling=names)
+        member = WireMember(who, settings.instances[who], names_while_reconciling=names)
         before, after = states[source], states[target]
         member.consumer = consumer_of(entry(before[consumer], who))
         member.channel = message_of(entry(before[channel], who))

@@ -12,9 +12,13 @@ from conformance.kafka.entities import NO_TIME, Entity, make, newest
 from conformance.modelcheck.check import graph_and_spec
 from conformance.stages.context import constants_of, one_model
 from conformance.systems.shared.group.exchange import Exchange
-from conformance.systems.shared.group.observation import OF_PROCESSES, Observer
-from conformance.systems.shared.group.port_member import ClassicMember, MemberGeneration, PortMember
-from conformance.systems.shared.group.settings import NO_INSTANCE, TOPIC, Settings, settings_of
+from conformance.systems.shared.group.observation import OF_PROCESSES, GroupObserver
+from conformance.systems.shared.group.port_member import (
+    MemberGeneration,
+    PortMember,
+    PortMemberState,
+)
+from conformance.systems.shared.group.settings import NO_INSTANCE, TOPIC, GroupSettings, settings_of
 from conformance.systems.shared.group.steps import OF_A_PROCESS
 from conformance.tla import Fn, Value
 
@@ -34,11 +38,11 @@ MODELS = [
 class States:
     """A state of the specification, as members that are in it."""
 
-    def __init__(self, settings: Settings, variables: tuple[str, ...]) -> None:
+    def __init__(self, settings: GroupSettings, variables: tuple[str, ...]) -> None:
         self._settings = settings
         self._variables = variables
         self._real = settings.real_ids()
-        self._observer = Observer(settings)
+        self._observer = GroupObserver(settings)
 
     def entries(self, state: tuple[Value, ...], name: str) -> tuple[Value, ...]:
         """A member's values of the specification's variables."""
@@ -57,7 +61,7 @@ class States:
         values = dict(zip(OF_PROCESSES, entries, strict=True))
         known, future = cast("Fn", values["memberGeneration"]), cast("Fn", values["joinFuture"])
         process = PortMember(name, self._settings)
-        process.member = ClassicMember(
+        process.member = PortMemberState(
             protocols=cast("frozenset[str]", values["protocols"]),
             state=str(values["memberState"]),
             generation=MemberGeneration(

@@ -10,17 +10,17 @@ from functools import cache
 import pytest
 from msgspec import structs
 
-from conformance.judge.budget import Limits
+from conformance.judge.budget import JudgeLimits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
-from conformance.judge.mapping import Mapping, Start
+from conformance.judge.mapping import Mapping, MappingStart
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.modelcheck.tlc import Processes, TlcOptions
 from conformance.tla import (
     Action,
     ActionPattern,
-    Part,
+    ObservedPart,
     Place,
     State,
     Value,
@@ -40,7 +40,7 @@ UNSEEN = ("SendJoinGroup", "ProcessJoinGroup", "ProcessSyncGroup", "SendHeartbea
 COORDINATOR = ("groupState", "generation", "members", "awaitingJoin", "leader")
 STEPS = 3
 DECLARED = Mapping(
-    declared=True, silent=tuple(map(ActionPattern, UNSEEN)), limits=Limits(STEPS, 50_000, 60)
+    declared=True, silent=tuple(map(ActionPattern, UNSEEN)), limits=JudgeLimits(STEPS, 50_000, 60)
 )
 
 
@@ -71,7 +71,7 @@ def view(seed: int, variables: Sequence[str]) -> Recording:
     for action, state in walk(seed):
         if action.name not in UNSEEN:
             values = dict(zip(spec.variables, state, strict=True))
-            parts = tuple(Part(Place(name), values[name]) for name in variables)
+            parts = tuple(ObservedPart(Place(name), values[name]) for name in variables)
             events.append(Event((ActionPattern(action.name),), after=parts, source=str(seed)))
     return Recording(str(seed), tuple(events), str(seed))
 
@@ -103,7 +103,7 @@ def test_a_lie_is_found_at_its_event() -> None:
     for seed in range(20):
         recording = view(seed, COORDINATOR)
         for at, event in enumerate(recording.events):
-            lie = structs.replace(event, after=(Part(Place("generation"), 7),))
+            lie = structs.replace(event, after=(ObservedPart(Place("generation"), 7),))
             events = (*recording.events[:at], lie, *recording.events[at + 1 :])
             judged = judge.judge(replace(recording, events=events))
             assert (judged.verdict, judged.explained) == (Verdict.FAIL, at)
@@ -133,7 +133,9 @@ def large() -> tuple[Judge, Sequence[Event]]:
     cache_ = (make_record(epoch=1, start=0),)
     state["epochCache"] = make_function(dict.fromkeys(brokers, cache_))
     ghosts = {"exposed": "{}", "appends": "0", "guaranteedFrom": "1"}
-    snapshot = [Part(Place(name), value) for name, value in state.items() if name not in ghosts]
+    snapshot = [
+        ObservedPart(Place(name), value) for name, value in state.items() if name not in ghosts
+    ]
     events = [Event(after=tuple(snapshot))]
     for name, broker, value in (
         ("AppendAsLeader", "b1", RECORDS),
@@ -142,13 +144,13 @@ def large() -> tuple[Judge, Sequence[Event]]:
         ("ElectLeader", "b2", RECORDS),
         ("BecomeLeader", "b2", RECORDS),
     ):
-        seen = Part(Place("highWatermark", (broker,)), value)
+        seen = ObservedPart(Place("highWatermark", (broker,)), value)
         events.append(Event((parse_pattern(name),), after=(seen,), source=name))
     declared = Mapping(
         declared=True,
         silent=(parse_pattern("SendFetch"),),
-        limits=Limits(2),
-        start=Start("any", ghosts, ()),
+        limits=JudgeLimits(2),
+        start=MappingStart("any", ghosts, ()),
     )
     return Judge(spec, declared, ["HighWatermarkWithinLog", "OneLeaderPerEpoch"]), events
 
@@ -157,7 +159,7 @@ def test_three_brokers_with_thirty_epochs_and_offsets_to_3000() -> None:
     judge, events = large()
     found = judge.judge(Recording("large", tuple(events)))
     assert found.verdict is Verdict.PASS, found.reason
-    lie = structs.replace(events[2], after=(Part(Place("highWatermark", ("b1",)), 7),))
+    lie = structs.replace(events[2], after=(ObservedPart(Place("highWatermark", ("b1",)), 7),))
     found = judge.judge(Recording("large", (*events[:2], lie, *events[3:])))
     assert (found.verdict, found.explained) == (Verdict.FAIL, 2)
     unknown = Event((ActionPattern("Crash"),), source="crash")
@@ -188,7 +190,7 @@ def test_a_leader_adopts_registrations_in_their_order_however_late() -> None:
 
 # --- a newcomer's captures ------------------------------------------------------------------------
 
-LIE = Part(Place("highWatermark", ("b1",)), 777)
+LIE = ObservedPart(Place("highWatermark", ("b1",)), 777)
 """No behaviour of the model shows it."""
 
 
@@ -209,13 +211,15 @@ def captured(seed: int, length: int = 9) -> tuple[State, list[tuple[Action, Stat
     return first, steps
 
 
-def parts(state: State, *, broker: str | None = None) -> tuple[Part, ...]:
+def parts(state: State, *, broker: str | None = None) -> tuple[ObservedPart, ...]:
     """The state; or what one broker can see of it."""
     values = dict(zip(replication().spec.variables, state, strict=True))
     if broker is None:
-        return tuple(Part(Place(name), value) for name, value in values.items())
+        return tuple(ObservedPart(Place(name), value) for name, value in values.items())
     places = [Place(name, (broker,)) for name in ("log", "highWatermark")]
-    return tuple(Part(p, found) for p in places if (found := value_at(values[p.variable], p.path)))
+    return tuple(
+        ObservedPart(p, found) for p in places if (found := value_at(values[p.variable], p.path))
+    )
 
 
 def step(action: Action, after: State, *, name_only: bool = False) -> Event:
@@ -226,10 +230,10 @@ def step(action: Action, after: State, *, name_only: bool = False) -> Event:
 Capture = tuple[list[Event], Mapping]
 
 
-def declared(silent: Sequence[str], row: int, start: Start | None = None) -> Mapping:
+def declared(silent: Sequence[str], row: int, start: MappingStart | None = None) -> Mapping:
     patterns = tuple(map(ActionPattern, sorted(set(silent))))
-    limits = Limits(row, 50_000, 60)
-    return Mapping(declared=True, silent=patterns, limits=limits, start=start or Start())
+    limits = JudgeLimits(row, 50_000, 60)
+    return Mapping(declared=True, silent=patterns, limits=limits, start=start or MappingStart())
 
 
 def everything() -> list[str]:
@@ -252,7 +256,7 @@ def one_broker(seed: int) -> Capture:
 def from_the_middle(seed: int) -> Capture:
     _, steps = captured(seed)
     events = [Event(after=parts(steps[3][1])), *(step(*one) for one in steps[4:])]
-    return events, declared((), 0, Start("any"))
+    return events, declared((), 0, MappingStart("any"))
 
 
 def snapshots(seed: int) -> Capture:
@@ -325,5 +329,5 @@ def test_a_proof_is_one_only_if_every_step_is() -> None:
     other = replace(good, states=(*good.states[:-1], good.initial))
     assert not proves(spec, DECLARED.silent, STEPS, events, other)
     assert not proves(spec, DECLARED.silent, STEPS, events, replace(good, initial=good.states[0]))
-    lie = structs.replace(events[-1], after=(Part(Place("generation"), 77),))
+    lie = structs.replace(events[-1], after=(ObservedPart(Place("generation"), 77),))
     assert not proves(spec, DECLARED.silent, STEPS, (*events[:-1], lie), good)

@@ -309,7 +309,9 @@ def _records(site: Site, kind: int) -> list[_Value]:
     for batch in site.batches(broker, "__consumer_offsets"):
         data = whole[batch.position : batch.position + batch.size]
         attributes, time, count = _head(data)
-        for record in records.records(records.Batch(batch.base, time, attributes, count), data):
+        for record in records.records(
+            records.BatchHeader(batch.base, time, attributes, count), data
+        ):
             key, value = record.key or b"", record.value or b""
             if key[:2] == struct.pack(">h", kind):
                 at = data.index(value, data.index(key) + len(key))

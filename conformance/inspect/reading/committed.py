@@ -26,7 +26,7 @@ _TIERED = "remote.storage.enable"
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class CommittedEnds:
     """Up to where the metadata log is known to be committed; the ends are left out."""
 
     by_broker: Mapping[str, int]
@@ -56,7 +56,7 @@ def _dataset(folder: Path, table: str, schema: pa.Schema, beside: str | None = N
     return ds.dataset(paths, schema=schema, format="parquet")
 
 
-def _judged(batch: pa.RecordBatch, ends: Ends) -> pa.RecordBatch:
+def _judged(batch: pa.RecordBatch, ends: CommittedEnds) -> pa.RecordBatch:
     offsets = batch.column("offset").to_pylist()
     committed = [
         True if source == "snapshot" else _committed(offset, ends.by_broker[broker], ends.overall)
@@ -77,17 +77,17 @@ def _committed(offset: int, end: int, overall: int) -> bool | None:
     return False if offset < overall else None
 
 
-def _ends(folder: Path, copies: ds.Dataset) -> Ends:
+def _ends(folder: Path, copies: ds.Dataset) -> CommittedEnds:
     voters = _voters(copies)
     nodes = _nodes(folder)
     snapshots = _snapshot_ends(copies)
-    held = _batches(folder)
-    majority = _held_by_majority(held, {name for name in nodes if nodes[name] in voters}, voters)
+    batches = _batches(folder)
+    majority = _held_by_majority(batches, {name for name in nodes if nodes[name] in voters}, voters)
     ends = {name: snapshots.get(name, 0) for name in _names(copies)}
-    for name, batch in held:
+    for name, batch in batches:
         if batch in majority:
             ends[name] = max(ends.get(name, 0), batch[1] + 1)
-    return Ends(ends, max(ends.values(), default=0))
+    return CommittedEnds(ends, max(ends.values(), default=0))
 
 
 _Batch = tuple[int, int, int, int]
@@ -104,10 +104,10 @@ def _batches(folder: Path) -> list[tuple[str, _Batch]]:
 
 
 def _held_by_majority(
-    held: Iterable[tuple[str, _Batch]], names: set[str], voters: set[int]
+    content: Iterable[tuple[str, _Batch]], names: set[str], voters: set[int]
 ) -> set[_Batch]:
     holders: dict[_Batch, set[str]] = {}
-    for name, batch in held:
+    for name, batch in content:
         if name in names:
             holders.setdefault(batch, set()).add(name)
     return {batch for batch, who in holders.items() if 2 * len(who) > len(voters)}
@@ -118,8 +118,8 @@ def _voters(copies: ds.Dataset) -> set[int]:
     newest: tuple[int, set[int]] = (-2, set())
     where = pc.field("type").isin(["LeaderChangeMessage", "VotersRecord"])
     for row in _rows(copies, where):
-        found = {int(voter["voterId"]) for voter in json.loads(row["body"])["voters"]}
-        newest = max(newest, (int(row["offset"]), found), key=lambda entry: entry[0])
+        result = {int(voter["voterId"]) for voter in json.loads(row["body"])["voters"]}
+        newest = max(newest, (int(row["offset"]), result), key=lambda entry: entry[0])
     return newest[1]
 
 

@@ -60,7 +60,7 @@ _RUN = re.compile(r"'(?P<quoted>[^']*)'|(?P<letters>([A-Za-z])\3*)|(?P<other>.)"
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class LinePattern:
     """A pattern as an expression with the groups time, level and message, as far as it has them."""
 
     regex: re.Pattern[str]
@@ -71,7 +71,7 @@ class Converted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class _PatternToken:
     """A conversion, or the text between two."""
 
     part: str
@@ -80,9 +80,9 @@ class _Token:
     padding: str = ""
 
 
-def converted(pattern: str) -> Converted:
+def converted(pattern: str) -> LinePattern:
     """The expression of a pattern. Raises UserError: a conversion that is not known, no message."""
-    tokens = [_Token("text"), *_tokens(_BRACKETED.sub(r"\1", _STYLED.sub(r"\1", pattern)))]
+    tokens = [_PatternToken("text"), *_tokens(_BRACKETED.sub(r"\1", _STYLED.sub(r"\1", pattern)))]
     message = [number for number, token in enumerate(tokens) if token.part == "message"]
     if len(message) != 1:
         raise UserError(
@@ -93,23 +93,23 @@ def converted(pattern: str) -> Converted:
     head, tail = "".join(pieces[: message[0]]), "".join(pieces[message[0] + 1 :])
     regex = re.compile(rf"{head}(?P<message>.*?)(?:{tail})?\s*$", re.DOTALL)
     times = [_time(token.options) for token in tokens if token.part == "time"]
-    return Converted(regex, *times[0][1:]) if times else Converted(regex)
+    return LinePattern(regex, *times[0][1:]) if times else LinePattern(regex)
 
 
-def _tokens(pattern: str) -> list[_Token]:
-    tokens: list[_Token] = []
+def _tokens(pattern: str) -> list[_PatternToken]:
+    tokens: list[_PatternToken] = []
     position = 0
     for match in _CONVERSION.finditer(pattern):
-        tokens.append(_Token("text", pattern[position : match.start()]))
+        tokens.append(_PatternToken("text", pattern[position : match.start()]))
         position = match.end()
         if match["name"] is None:
-            tokens.append(_Token("text", "%"))
+            tokens.append(_PatternToken("text", "%"))
             continue
         part, rest = _part(match["name"])
         options = tuple(re.findall(r"\{([^{}]*)\}", match["options"]))
-        tokens.append(_Token(part, "", options, " *" if match["width"] else ""))
-        tokens.append(_Token("text", rest))
-    tokens.append(_Token("text", pattern[position:]))
+        tokens.append(_PatternToken(part, "", options, " *" if match["width"] else ""))
+        tokens.append(_PatternToken("text", rest))
+    tokens.append(_PatternToken("text", pattern[position:]))
     return [token for token in tokens if token.part != "text" or token.text]
 
 
@@ -124,10 +124,10 @@ def _part(name: str) -> tuple[str, str]:
     )
 
 
-def _regex(tokens: Sequence[_Token], number: int) -> str:
+def _regex(tokens: Sequence[_PatternToken], number: int) -> str:
     """The expression of one token; its neighbours tell where it ends."""
     token, before = tokens[number], tokens[number - 1]
-    after = [*tokens[number + 1 :], _Token("text"), _Token("text")]
+    after = [*tokens[number + 1 :], _PatternToken("text"), _PatternToken("text")]
     to_message = "".join(t.text for t in after[:1]) if after[1].part == "message" else None
     match token.part:
         case "text":

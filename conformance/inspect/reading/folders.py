@@ -21,12 +21,12 @@ _FOLDER_FLAGS = _FLAGS | os.O_DIRECTORY
 _MAX_DEPTH = 32
 
 
-class Refused(DataError):
+class UnreadableFile(DataError):
     """A file that is not opened, or changed under our hands; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ListedFile:
     """A file that was listed."""
 
     broker: str
@@ -49,7 +49,7 @@ class Found:
         """The path below that shared folder: two log directories of a broker stay two."""
         return f"{self.below}/{self.path}" if self.below else self.path
 
-    def refused(self, reason: str) -> Found:
+    def refused(self, reason: str) -> ListedFile:
         """The same file, in error."""
         return replace(self, status="error", reason=reason)
 
@@ -59,7 +59,7 @@ class Found:
         return path_text(f"{self.root}/{self.path}" if self.is_log else self.named)
 
 
-def listed(broker: str, folder: str) -> Iterator[Found]:
+def listed(broker: str, folder: str) -> Iterator[ListedFile]:
     """Everything below a folder but folders, sorted by path. Raises UserError if it is none."""
     root = os.path.realpath(folder)
     if not os.path.isdir(root):  # noqa: PTH112 - a path may hold bytes that are not UTF-8
@@ -73,15 +73,15 @@ def listed(broker: str, folder: str) -> Iterator[Found]:
         folders: list[tuple[str, int]] = []
         try:
             with os.scandir(os.path.join(root, below)) as entries:  # noqa: PTH118
-                found = sorted(entries, key=lambda entry: os.fsencode(entry.name))
+                dir_entries = sorted(entries, key=lambda entry: os.fsencode(entry.name))
         except OSError as error:
-            yield Found(broker, root, below, 0, 0, "error", f"folder: {error.strerror}")
+            yield ListedFile(broker, root, below, 0, 0, "error", f"folder: {error.strerror}")
             continue
-        for entry in found:
+        for entry in dir_entries:
             path = f"{below}/{entry.name}" if below else entry.name
             if entry.is_dir(follow_symlinks=False):
                 if depth == _MAX_DEPTH:
-                    yield Found(broker, root, path, 0, 0, "error", "folders nested too deeply")
+                    yield ListedFile(broker, root, path, 0, 0, "error", "folders nested too deeply")
                 else:
                     folders.append((path, depth + 1))
             else:
@@ -89,57 +89,61 @@ def listed(broker: str, folder: str) -> Iterator[Found]:
         waiting.extend(reversed(folders))
 
 
-def _entry(broker: str, root: str, path: str, entry: os.DirEntry[str]) -> Found:
+def _entry(broker: str, root: str, path: str, entry: os.DirEntry[str]) -> ListedFile:
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError as error:
-        return Found(broker, root, path, 0, 0, "error", error.strerror or "no status")
+        return ListedFile(broker, root, path, 0, 0, "error", error.strerror or "no status")
     size, mtime = status.st_size, status.st_mtime_ns // 1_000_000
     if stat.S_ISLNK(status.st_mode):
         return _link(broker, root, path, mtime)
     if not stat.S_ISREG(status.st_mode):
-        return Found(broker, root, path, size, mtime, "skipped", "no regular file")
-    return Found(broker, root, path, size, mtime)
+        return ListedFile(broker, root, path, size, mtime, "skipped", "no regular file")
+    return ListedFile(broker, root, path, size, mtime)
 
 
-def _link(broker: str, root: str, path: str, mtime: int) -> Found:
+def _link(broker: str, root: str, path: str, mtime: int) -> ListedFile:
     target = os.path.realpath(os.path.join(root, path))  # noqa: PTH118
     if os.path.commonpath([root, target]) == root:
-        return Found(broker, root, path, 0, mtime, "skipped", "a link; its target is listed itself")
+        return ListedFile(
+            broker, root, path, 0, mtime, "skipped", "a link; its target is listed itself"
+        )
     reason = "a link that leads out of the folder; copy its target here to have it read"
-    return Found(broker, root, path, 0, mtime, "error", reason)
+    return ListedFile(broker, root, path, 0, mtime, "error", reason)
 
 
 @contextmanager
-def opened(found: Found) -> Iterator[Buffer]:
+def opened(file: ListedFile) -> Iterator[Buffer]:
     """The file's bytes, mapped. Raises Refused, which tells why it was not read."""
-    with descriptor(found) as number:
+    with descriptor(file) as number:
         # Not closed: numpy's views keep it, and the last of them lets it go.
-        yield mmap.mmap(number, found.size, access=mmap.ACCESS_READ) if found.size else b""
+        yield mmap.mmap(number, file.size, access=mmap.ACCESS_READ) if file.size else b""
 
 
 @contextmanager
-def descriptor(found: Found) -> Iterator[int]:
+def descriptor(file: ListedFile) -> Iterator[int]:
     """The file, open for reading. Raises Refused, which tells why it was not opened."""
     try:
-        number = _open(found)
+        number = _open(file)
     except OSError as error:
-        raise Refused(f"cannot be opened: {error.strerror}") from error
+        raise UnreadableFile(f"cannot be opened: {error.strerror}") from error
     try:
         status = os.fstat(number)
         if not stat.S_ISREG(status.st_mode):
-            raise Refused("no regular file any more")
-        if status.st_size != found.size:
-            raise Refused(f"changed since it was listed: {found.size} bytes, now {status.st_size}")
+            raise UnreadableFile("no regular file any more")
+        if status.st_size != file.size:
+            raise UnreadableFile(
+                f"changed since it was listed: {file.size} bytes, now {status.st_size}"
+            )
         yield number
     finally:
         os.close(number)
 
 
-def _open(found: Found) -> int:
+def _open(file: ListedFile) -> int:
     """Open one folder after the other, so that no part of the path may be a link."""
-    *folders, name = found.path.split("/")
-    folder = os.open(found.root, _FOLDER_FLAGS & ~os.O_NOFOLLOW)
+    *folders, name = file.path.split("/")
+    folder = os.open(file.root, _FOLDER_FLAGS & ~os.O_NOFOLLOW)
     try:
         for step in folders:
             inner = os.open(step, _FOLDER_FLAGS, dir_fd=folder)

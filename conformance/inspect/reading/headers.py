@@ -61,26 +61,26 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class SegmentWalk:
     """Where the batches of a segment begin, and what lies between them."""
 
     positions: Positions
     stretches: tuple[Stretch, ...]
 
 
-def walk(data: Buffer, hints: Positions | None = None) -> Walk:
+def walk(data: Buffer, hints: Positions | None = None) -> SegmentWalk:
     """All batches of a segment. `hints` are positions at which batches may begin, ascending.
 
     The result is that of hopping one by one from position 0, whatever the hints are: a chain of
     hops that starts at a hint counts only if the chain before it ends exactly there.
     """
     chains = _Chains.of(data, hints)
-    found: list[Positions] = []
+    result: list[Positions] = []
     stretches: list[Stretch] = []
     position = 0
     while True:
         positions, position = chains.follow(position)
-        found.append(positions)
+        result.append(positions)
         if position == len(data):
             break
         stretch = _stretch(data, position)
@@ -88,7 +88,7 @@ def walk(data: Buffer, hints: Positions | None = None) -> Walk:
         position = stretch.end
         if position == len(data):
             break
-    return Walk(np.concatenate(found), tuple(stretches))
+    return SegmentWalk(np.concatenate(result), tuple(stretches))
 
 
 def first_batches(data: Bytes, hints: Positions | None = None) -> tuple[Positions, int]:
@@ -127,21 +127,21 @@ class _Chains:
 
     def follow(self, position: int) -> tuple[Positions, int]:
         """The batches from `position` on and where they end: at the file's end or at no batch."""
-        found: list[Positions] = []
+        result: list[Positions] = []
         while (chain := bisect_left(self.starts, position)) < len(self.starts):
             start = self.starts[chain]
             last = self.run_end[chain] if start == position else chain
             if last > chain:
-                found.append(self.members[self.bounds[chain] : self.bounds[last]])
+                result.append(self.members[self.bounds[chain] : self.bounds[last]])
                 position = self.starts[last] if last < len(self.starts) else len(self.data)
                 continue
             before = position
             hopped, position = hop(self.data, position, max(start, position + 1))
-            found.append(hopped)
+            result.append(hopped)
             if position == before or position < start:
-                return np.concatenate(found), position
+                return np.concatenate(result), position
         hopped, position = hop(self.data, position, len(self.data))
-        return np.concatenate([*found, hopped]), position
+        return np.concatenate([*result, hopped]), position
 
 
 def hop(data: Bytes, position: int, until: int) -> tuple[Positions, int]:
@@ -149,8 +149,8 @@ def hop(data: Bytes, position: int, until: int) -> tuple[Positions, int]:
 
     Also where they stopped: short of `until`, there is no batch at that position.
     """
-    found: list[int] = []
-    note, length_at, size = found.append, struct.Struct(">i").unpack_from, len(data)
+    result: list[int] = []
+    note, length_at, size = result.append, struct.Struct(">i").unpack_from, len(data)
     while position < until and position + MIN_BATCH <= size:
         (length,) = length_at(data, position + _LENGTH)
         after = position + OVERHEAD + length
@@ -159,7 +159,7 @@ def hop(data: Bytes, position: int, until: int) -> tuple[Positions, int]:
             break
         note(position)
         position = after
-    return np.array(found, np.int64), position
+    return np.array(result, np.int64), position
 
 
 def _lockstep(
@@ -171,7 +171,7 @@ def _lockstep(
     magics = np.frombuffer(data, np.uint8)
     chains, current = np.arange(len(starts)), starts.astype(np.int64)
     whole = np.zeros(len(starts), np.bool_)
-    found: list[tuple[Positions, Positions]] = []
+    result: list[tuple[Positions, Positions]] = []
     while len(chains) > _FEW_CHAINS:
         fits = current + MIN_BATCH <= stops[chains]
         chains, current = chains[fits], current[fits]
@@ -181,17 +181,17 @@ def _lockstep(
         good = (length >= MIN_LENGTH) & (after <= stops[chains]) & (magic <= 2)
         good &= (magic != 2) | (length >= _MIN_LENGTH_V2)
         chains, current, after = chains[good], current[good], after[good]
-        found.append((current, chains))
+        result.append((current, chains))
         met = after == stops[chains]
         whole[chains[met]] = True
         chains, current = chains[~met], after[~met]
     for chain, position in zip(chains.tolist(), current.tolist(), strict=True):
         stop = int(stops[chain])
         hopped, end = hop(data, position, stop)
-        found.append((hopped, np.full(len(hopped), chain)))
+        result.append((hopped, np.full(len(hopped), chain)))
         whole[chain] = end == stop
-    positions = np.concatenate([part[0] for part in found])
-    owners = np.concatenate([part[1] for part in found])
+    positions = np.concatenate([part[0] for part in result])
+    owners = np.concatenate([part[1] for part in result])
     order = np.argsort(positions, kind="stable")
     return positions[order], owners[order], whole
 
@@ -201,13 +201,13 @@ def _stretch(data: Buffer, start: int) -> Stretch:
     size = len(data)
     if _all_zero(data, start):
         return Stretch(start, size, "zero-tail", f"{size - start} zero bytes to the file's end")
-    said = _what_it_says(data, start)
-    found = resume(data, start + 1)
-    if found is not None:
-        return Stretch(start, found, "unreadable", f"{said}; the next batch is at {found}")
+    reason = _what_it_says(data, start)
+    result = resume(data, start + 1)
+    if result is not None:
+        return Stretch(start, result, "unreadable", f"{reason}; the next batch is at {result}")
     if _could_be_torn(data, start):
-        return Stretch(start, size, "torn-tail", said)
-    return Stretch(start, size, "unreadable", f"{said}; no batch follows")
+        return Stretch(start, size, "torn-tail", reason)
+    return Stretch(start, size, "unreadable", f"{reason}; no batch follows")
 
 
 def _what_it_says(data: Buffer, start: int) -> str:
@@ -257,22 +257,22 @@ def _candidates(data: Buffer, start: int, end: int) -> list[int]:
     good = (header["length"] >= _MIN_LENGTH_V2) & (header["length"] <= room)
     good &= (header["base_offset"] >= 0) & (header["leader_epoch"] >= -1)
     good &= (header["last_offset_delta"] >= 0) & (header["records"] >= 0)
-    found: list[int] = (likely[good] + start).tolist()
-    return found
+    candidates: list[int] = (likely[good] + start).tolist()
+    return candidates
 
 
 def gather(data: Bytes, positions: Positions) -> NDArray[np.void]:
     """The headers of magic 2 at those positions."""
     view = np.ndarray((len(data) - HEADER.itemsize + 1,), HEADER, data, strides=(1,))
-    taken: NDArray[np.void] = view[positions]
-    return taken
+    selection: NDArray[np.void] = view[positions]
+    return selection
 
 
 def gather_legacy(data: Buffer, positions: Positions) -> NDArray[np.void]:
     """The headers of magic 0 and 1 at those positions."""
     view = np.ndarray((len(data) - LEGACY_HEADER.itemsize + 1,), LEGACY_HEADER, data, strides=(1,))
-    taken: NDArray[np.void] = view[positions]
-    return taken
+    selection: NDArray[np.void] = view[positions]
+    return selection
 
 
 def magics(data: Bytes, positions: Positions) -> NDArray[np.int8]:

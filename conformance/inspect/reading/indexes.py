@@ -101,8 +101,8 @@ class ContentsGatherer:
         """Markers right behind a batch of records of the same producer."""
         if not self._transactional:
             return
-        taken = self._transactional
-        columns = {name: np.concatenate([one[name] for one in taken]) for name in taken[0]}
+        parts = self._transactional
+        columns = {name: np.concatenate([row[name] for row in parts]) for name in parts[0]}
         order = np.lexsort((columns["position"], columns["producer_id"]))
         producer, control = columns["producer_id"][order], columns["attributes"][order] & _CONTROL
         ends = (producer[1:] == producer[:-1]) & (control[1:] > 0) & (control[:-1] == 0)
@@ -115,12 +115,12 @@ class ContentsGatherer:
 def entries(data: Buffer, kind: np.dtype[np.void]) -> NDArray[np.void]:
     """All whole entries but the zeros that a preallocated file ends with."""
     count = len(data) // kind.itemsize
-    found = np.frombuffer(data, kind, count)
+    result = np.frombuffer(data, kind, count)
     if count == 0:
-        return found
+        return result
     words = np.frombuffer(data, np.uint8, count * kind.itemsize)
     used = _last_used(words) // kind.itemsize + 1
-    return found[:used]
+    return result[:used]
 
 
 def _last_used(words: NDArray[np.uint8]) -> int:
@@ -147,9 +147,9 @@ def check_size(data: Buffer, kind: str, tell: Damage) -> None:
 
 def check_offsets(data: Buffer, contents: SegmentContents, tell: Damage) -> None:
     """Tell of entries of `.index` that the segment does not bear out."""
-    found = entries(data, _OFFSETS)
-    position = found["position"].astype(np.int64)
-    offset = found["relative"].astype(np.int64) + contents.base_offset
+    result = entries(data, _OFFSETS)
+    position = result["position"].astype(np.int64)
+    offset = result["relative"].astype(np.int64) + contents.base_offset
     beyond = position >= contents.size
     at = np.searchsorted(contents.positions, position)
     hit = _equal_at(contents.positions, at, position)
@@ -161,14 +161,14 @@ def check_offsets(data: Buffer, contents: SegmentContents, tell: Damage) -> None
         "index-offset": hit & ~beyond & ((offset < _take(contents.first, at)) | ~is_last),
         "index-order": _not_growing(offset) | _not_growing(position),
     }
-    _tell_all(tell, wrong, offset, position, trimmed=_is_full(data, found))
+    _tell_all(tell, wrong, offset, position, trimmed=_is_full(data, result))
 
 
 def check_times(data: Buffer, contents: SegmentContents, tell: Damage) -> None:
     """Tell of entries of `.timeindex` that the segment does not bear out."""
-    found = entries(data, _TIMES)
-    time = found["timestamp"].astype(np.int64)
-    offset = found["relative"].astype(np.int64) + contents.base_offset
+    result = entries(data, _TIMES)
+    time = result["timestamp"].astype(np.int64)
+    offset = result["relative"].astype(np.int64) + contents.base_offset
     if len(contents.last) == 0:
         return
     beyond = offset > int(contents.last.max())
@@ -180,12 +180,12 @@ def check_times(data: Buffer, contents: SegmentContents, tell: Damage) -> None:
         "timeindex-timestamp": ~beyond & (times[at] != time),
         "timeindex-order": _not_growing(time) | (np.diff(offset, prepend=-1) < 0),
     }
-    _tell_all(tell, wrong, offset, None, trimmed=_is_full(data, found))
+    _tell_all(tell, wrong, offset, None, trimmed=_is_full(data, result))
 
 
-def _is_full(data: Buffer, found: NDArray[np.void]) -> bool:
+def _is_full(data: Buffer, result: NDArray[np.void]) -> bool:
     """Whether the file was trimmed to its entries, as a broker does when it closes a segment."""
-    return len(data) // found.dtype.itemsize == len(found)
+    return len(data) // result.dtype.itemsize == len(result)
 
 
 def check_aborts(data: Buffer, contents: SegmentContents, tell: Damage) -> None:
@@ -214,7 +214,7 @@ def _is_abort(segment: Buffer, marker: Marker) -> bool:
     """Whether a control batch holds an abort: its key is a version and a type."""
     data = segment[marker.position : marker.position + marker.size]
     try:
-        (record,) = records.records(records.Batch(0, 0, 0, 1), data)
+        (record,) = records.records(records.BatchHeader(0, 0, 0, 1), data)
     except (DataError, ValueError):
         return False  # its checksum is wrong too, which is told
     return record.key is not None and int.from_bytes(record.key[2:4], "big") == _ABORT
@@ -235,8 +235,8 @@ def _not_growing(values: NDArray[np.int64]) -> NDArray[np.bool_]:
 def _take(values: Positions, at: NDArray[Any]) -> Positions:
     if len(values) == 0:
         return np.zeros(len(at), np.int64)
-    taken: Positions = values[np.minimum(at, len(values) - 1)]
-    return taken
+    selection: Positions = values[np.minimum(at, len(values) - 1)]
+    return selection
 
 
 def _equal_at(values: Positions, at: NDArray[Any], wanted: Positions) -> NDArray[np.bool_]:

@@ -104,13 +104,13 @@ def check_places(brokers: Mapping[str, Sequence[str]], output: Path) -> None:
         for folder in folders
         if "://" not in folder
     ]
-    for (one, inner), (other, outer) in permutations(roots, 2):
+    for (broker, inner), (other, outer) in permutations(roots, 2):
         if inner.is_relative_to(outer):
-            raise UserError(f"{one} lies within {other}: its files would be read twice.")
-    for one, root in roots:
+            raise UserError(f"{broker} lies within {other}: its files would be read twice.")
+    for broker, root in roots:
         if output.resolve().is_relative_to(root):
             raise UserError(
-                f"The output {output} lies within {one}, and nothing is written into what is "
+                f"The output {output} lies within {broker}, and nothing is written into what is "
                 "inspected. Name another folder with -o."
             )
 

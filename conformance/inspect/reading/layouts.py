@@ -2,7 +2,7 @@
 
 A layout takes a line apart into time, level and message. Layouts are data (log_layouts.toml): a
 conversion pattern of log4j, or the keys of a JSON object; a user may declare either, or a regular
-expression. All of them give the same `Entry`.
+expression. All of them give the same `ParsedLine`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NUMBERED_LEVELS = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", 
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ParsedLine:
     """A line taken apart. What it lacks is ''."""
 
     time: str
@@ -59,13 +59,13 @@ class TextLayout:
     time_format: str = ""
     zone: str = ""
 
-    def entry(self, line: str) -> Entry | None:
+    def entry(self, line: str) -> ParsedLine | None:
         """The line taken apart; None if it is laid out otherwise."""
         match = self.regex.match(line)
         if match is None:
             return None
         parts = match.groupdict("")
-        return Entry(
+        return ParsedLine(
             parts.get("time", ""),
             _level(parts.get("level", "")),
             parts["message"],
@@ -84,7 +84,7 @@ class JsonLayout:
     keys: Mapping[str, tuple[str, ...]]
     """For each of PARTS the keys that may hold it; the first that is there counts."""
 
-    def entry(self, line: str) -> Entry | None:
+    def entry(self, line: str) -> ParsedLine | None:
         """The line taken apart; None if it is laid out otherwise.
 
         An object with neither level nor logger has the level '': it wraps a line.
@@ -98,7 +98,7 @@ class JsonLayout:
             level = _NUMBERED_LEVELS[level]
         if level is None and self._part("logger", body) is not None:
             level = "INFO"
-        return Entry(
+        return ParsedLine(
             _time_text(self._part("time", body)),
             _level(level) if isinstance(level, str) else "",
             message.rstrip("\r\n"),
@@ -249,12 +249,12 @@ def declared(text: str) -> Layout:
 
 def _of_pattern(name: str, pattern: str) -> TextLayout:
     try:
-        found = converted(pattern)
-        if found.zone:
-            time_zone(found.zone)
+        line_pattern = converted(pattern)
+        if line_pattern.zone:
+            time_zone(line_pattern.zone)
     except UserError as error:
         raise UserError(f"--log-layout {name}: {error}") from error
-    return TextLayout(name, found.regex, found.time_format, found.zone)
+    return TextLayout(name, line_pattern.regex, line_pattern.time_format, line_pattern.zone)
 
 
 def _of_regex(text: str) -> TextLayout:

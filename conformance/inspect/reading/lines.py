@@ -23,7 +23,7 @@ from typing import Any
 from conformance.errors import DataError
 from conformance.inspect.reading.folders import Buffer
 from conformance.inspect.reading.inputs import Filters
-from conformance.inspect.reading.layouts import Entry, Layout
+from conformance.inspect.reading.layouts import Layout, ParsedLine
 from conformance.inspect.reading.recognition import ReadLine, read_lines
 
 _MAX_LINE = 1 << 20
@@ -75,10 +75,10 @@ def patterns() -> tuple[Pattern, ...]:
 
 @lru_cache(maxsize=1)
 def _by_words() -> Mapping[str, tuple[Pattern, ...]]:
-    found: dict[str, tuple[Pattern, ...]] = {}
+    by_words: dict[str, tuple[Pattern, ...]] = {}
     for pattern in patterns():
-        found[pattern.words] = (*found.get(pattern.words, ()), pattern)
-    return found
+        by_words[pattern.words] = (*by_words.get(pattern.words, ()), pattern)
+    return by_words
 
 
 @lru_cache(maxsize=1)
@@ -87,7 +87,7 @@ def _any_words() -> re.Pattern[str]:
 
 
 @dataclass(slots=True)
-class Tally:
+class LineTally:
     """What became of a log's lines: a row of the table `server_logs`, without broker and path."""
 
     lines: int = 0
@@ -134,7 +134,7 @@ class Tally:
 
 
 def rows(
-    data: Buffer, zone: tzinfo, filters: Filters, layouts: Sequence[Layout], tally: Tally
+    data: Buffer, zone: tzinfo, filters: Filters, layouts: Sequence[Layout], tally: LineTally
 ) -> Iterator[dict[str, Any]]:
     """The rows of a log's lines, without broker and path; every line is counted in `tally`.
 
@@ -195,13 +195,13 @@ class _Bytes(io.RawIOBase):
         return True
 
     def readinto(self, into: Any) -> int:
-        taken = self._view[self._position : self._position + len(into)]
-        into[: len(taken)] = taken
-        self._position += len(taken)
-        return len(taken)
+        selection = self._view[self._position : self._position + len(into)]
+        into[: len(selection)] = selection
+        self._position += len(selection)
+        return len(selection)
 
 
-def matched(entry: Entry) -> tuple[Pattern, dict[str, str]] | None:
+def matched(entry: ParsedLine) -> tuple[Pattern, dict[str, str]] | None:
     """The wording of an entry, with its fields; None if it says nothing that a wording knows."""
     if _any_words().search(entry.message) is None:
         return None
@@ -218,12 +218,12 @@ def matched(entry: Entry) -> tuple[Pattern, dict[str, str]] | None:
     return None
 
 
-def _row(entry: Entry, zone: tzinfo) -> dict[str, Any] | None:
+def _row(entry: ParsedLine, zone: tzinfo) -> dict[str, Any] | None:
     """The row of an entry without its number; None if it says nothing that a wording knows."""
-    found = matched(entry)
-    if found is None:
+    result = matched(entry)
+    if result is None:
         return None
-    pattern, fields = found
+    pattern, fields = result
     topic, partition = _partition(fields)
     return {
         "time": entry.moment(zone),

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from conformance.errors import UserError
-from conformance.inspect.reading.folders import Found, Refused, opened
+from conformance.inspect.reading.folders import ListedFile, UnreadableFile, opened
 from conformance.inspect.reading.inputs import Inputs
 from conformance.inspect.reading.lines import head
-from conformance.inspect.reading.names import Place
+from conformance.inspect.reading.names import FilePlace
 
-LOG = Place("server-log", "")
+LOG = FilePlace("server-log", "")
 _NAMED = re.compile(r"([A-Za-z0-9_.-]{1,64})=(.+)", re.DOTALL)
 
 
@@ -27,7 +27,7 @@ _NODE = re.compile(
 )
 
 
-def found_logs(inputs: Inputs, nodes: Mapping[int, str]) -> Iterator[Found]:
+def found_logs(inputs: Inputs, nodes: Mapping[int, str]) -> Iterator[ListedFile]:
     """Every file that the patterns name, once; `nodes` has the brokers' names by node id.
 
     A log belongs to the broker that the pattern names, or beside whose folder it lies, or whose
@@ -40,8 +40,8 @@ def found_logs(inputs: Inputs, nodes: Mapping[int, str]) -> Iterator[Found]:
             real = os.path.realpath(path)
             if real not in seen:
                 seen.add(real)
-                found = _found(broker or _owner(path, inputs), path)
-                yield found if found.broker else replace(found, broker=_told(found, nodes))
+                file = _found(broker or _owner(path, inputs), path)
+                yield file if file.broker else replace(file, broker=_told(file, nodes))
 
 
 def _matches(pattern: str, inputs: Inputs) -> tuple[str | None, list[str]]:
@@ -72,25 +72,25 @@ def _owner(path: str, inputs: Inputs) -> str:
     return owners.pop() if len(owners) == 1 else ""
 
 
-def _told(found: Found, nodes: Mapping[int, str]) -> str:
+def _told(file: ListedFile, nodes: Mapping[int, str]) -> str:
     """The broker whose node id a log tells near its beginning; '' if none or several."""
-    if found.status:
+    if file.status:
         return ""
     try:
-        with opened(found) as data:
-            told = {int(one or other) for one, other in _NODE.findall(head(data, _HEAD))}
-    except Refused:
+        with opened(file) as data:
+            matches = {int(match or other) for match, other in _NODE.findall(head(data, _HEAD))}
+    except UnreadableFile:
         return ""
-    names = {nodes[node] for node in told if node in nodes}
+    names = {nodes[node] for node in matches if node in nodes}
     return names.pop() if len(names) == 1 else ""
 
 
-def _found(broker: str, path: str) -> Found:
+def _found(broker: str, path: str) -> ListedFile:
     folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
     status = os.stat(path, follow_symlinks=False)  # noqa: PTH116
-    found = Found(
+    file = ListedFile(
         broker, folder, name, status.st_size, status.st_mtime_ns // 1_000_000, is_log=True
     )
     if stat.S_ISLNK(status.st_mode):
-        return found.refused("a link; name its target")
-    return found if stat.S_ISREG(status.st_mode) else found.refused("no regular file")
+        return file.refused("a link; name its target")
+    return file if stat.S_ISREG(status.st_mode) else file.refused("no regular file")

@@ -57,7 +57,7 @@ _NOT_READ = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """What a file is, and of which partition."""
 
     kind: str
@@ -81,7 +81,7 @@ def is_segment(name: str) -> bool:
     return match is not None and match["kind"] == "log"
 
 
-def place_of(path: str) -> Place:
+def place_of(path: str) -> FilePlace:
     """What the file at `path`, relative to the broker's folder, is."""
     pure = PurePosixPath(path)
     folder = _FOLDER.fullmatch(pure.parent.name)
@@ -93,30 +93,32 @@ def place_of(path: str) -> Place:
     segment = _SEGMENT_FILE.fullmatch(pure.name)
     if segment is not None:
         kind, state = _KINDS[segment["kind"]], segment["state"] or state
-        return Place(kind, log_directory, topic, partition, state, int(segment["base"]))
+        return FilePlace(kind, log_directory, topic, partition, state, int(segment["base"]))
     snapshot = _SNAPSHOT.fullmatch(pure.name)
     if snapshot is not None and topic == CLUSTER_METADATA:
         offset, epoch = int(snapshot["offset"]), int(snapshot["epoch"])
         state = "deleted" if snapshot["suffix"] else state
-        return Place("metadata-snapshot", log_directory, topic, partition, state, offset, epoch)
+        return FilePlace("metadata-snapshot", log_directory, topic, partition, state, offset, epoch)
     if pure.name == EPOCH_CHECKPOINT:
-        return Place("checkpoint", log_directory, topic, partition, state)
+        return FilePlace("checkpoint", log_directory, topic, partition, state)
     if pure.name in IDENTITY_FILES:
-        return Place("identity", log_directory, topic, partition, state)
+        return FilePlace("identity", log_directory, topic, partition, state)
     why_not = _why_not(pure.name)
-    return Place("other", log_directory, topic, partition, state, why_not=why_not)
+    return FilePlace("other", log_directory, topic, partition, state, why_not=why_not)
 
 
-def _outside(pure: PurePosixPath) -> Place:
+def _outside(pure: PurePosixPath) -> FilePlace:
     """A file that lies in no partition's folder."""
     directory = _text(pure.parent)
     if pure.name in OFFSET_CHECKPOINTS:
-        return Place("checkpoint", directory)
+        return FilePlace("checkpoint", directory)
     if pure.name in IDENTITY_FILES:
-        return Place("identity", directory)
+        return FilePlace("identity", directory)
     if "remote-log-index-cache" in pure.parts:
-        return Place("other", directory, why_not="a cached index of a segment in tiered storage")
-    return Place("other", directory, why_not=_why_not(pure.name))
+        return FilePlace(
+            "other", directory, why_not="a cached index of a segment in tiered storage"
+        )
+    return FilePlace("other", directory, why_not=_why_not(pure.name))
 
 
 def _why_not(name: str) -> str:

@@ -20,7 +20,7 @@ from conformance.inspect.reading import (
     streaming,
     texts,
 )
-from conformance.inspect.reading.folders import Buffer, Found, Refused
+from conformance.inspect.reading.folders import Buffer, ListedFile, UnreadableFile
 from conformance.inspect.reading.headers import Positions
 from conformance.inspect.reading.inputs import Filters, time_zone
 from conformance.inspect.reading.layouts import layouts_of
@@ -31,8 +31,8 @@ from conformance.inspect.reading.names import (
     INDEXES,
     NO_SEGMENT,
 )
-from conformance.inspect.reading.plan import Item, Part, Unit
-from conformance.inspect.reading.segments import Columns, Content, Damage, Mapped, Segment
+from conformance.inspect.reading.plan import Item, ReadingPart, Unit
+from conformance.inspect.reading.segments import Columns, Content, Damage, MappedSegment, Segment
 from conformance.inspect.reading.sources import opened
 from conformance.inspect.reading.topics import Decode, Row, group_rows, metadata_rows
 from conformance.inspect.store import METADATA_COPIES, PartWriter
@@ -40,7 +40,7 @@ from conformance.kafka.schemas import Schemas
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ReadJob:
     """What a reader must know besides the files, in this process or another."""
 
     folder: Path
@@ -58,7 +58,7 @@ def _schemas(jars: tuple[Path, ...]) -> Schemas:
     return Schemas.of(jars)
 
 
-def read_part(job: Job, part: Part) -> None:
+def read_part(job: ReadJob, part: ReadingPart) -> None:
     """Read the files of a part and write its rows; afterwards the part counts."""
     with PartWriter(job.folder, part.number) as writer:
         for unit in part.units:
@@ -69,10 +69,10 @@ def read_part(job: Job, part: Part) -> None:
 class _Reading:
     """One unit on its way into the tables."""
 
-    job: Job
+    job: ReadJob
     writer: PartWriter
     unit: Unit
-    outcomes: dict[Found, tuple[str, str]] = field(default_factory=dict)
+    outcomes: dict[ListedFile, tuple[str, str]] = field(default_factory=dict)
 
     def run(self) -> None:
         items = {item.place.kind: item for item in self.unit.items if not item.found.status}
@@ -92,7 +92,7 @@ class _Reading:
             with opened(item.found) as data:
                 self.outcomes[item.found] = ("read", "")
                 self._read(item, data, items)
-        except Refused as refused:
+        except UnreadableFile as refused:
             self.outcomes[item.found] = ("error", str(refused))
             for other in items.values():
                 self.outcomes.setdefault(other.found, ("error", "its segment could not be read"))
@@ -171,15 +171,15 @@ class _Reading:
     def _content(self, item: Item, data: Buffer, hints: Positions | None) -> Content:
         """Streamed if every byte is needed, and needed once; else mapped."""
         if self.job.verify and self._filters(item).all_time and self._decode(item) is None:
-            found = streaming.streamed(item.found, hints)
-            if found is not None:
-                return found
-        return Mapped(data, headers.walk(data, hints))
+            segment = streaming.streamed(item.found, hints)
+            if segment is not None:
+                return segment
+        return MappedSegment(data, headers.walk(data, hints))
 
     def _beside(self, item: Item, stack: ExitStack) -> Buffer | None:
         try:
             data = stack.enter_context(opened(item.found))
-        except Refused as refused:
+        except UnreadableFile as refused:
             self.outcomes[item.found] = ("error", str(refused))
             return None
         self.outcomes[item.found] = ("read", "")
@@ -235,7 +235,7 @@ class _Reading:
     def _metadata_snapshot(self, item: Item, data: Buffer) -> None:
         tell, decode = self._damage(item), self._decode(item)
         assert decode is not None
-        content = Mapped(data, headers.walk(data))
+        content = MappedSegment(data, headers.walk(data))
         for chunk in content.columns():
             good = content.verified(chunk)
             segments.tell_damage(0, chunk, good, tell)
@@ -296,7 +296,7 @@ class _Reading:
 
     def _producers(self, item: Item, data: bytes) -> None:
         try:
-            found = snapshots.producers(data)
+            producers = snapshots.producers(data)
         except DataError as error:
             self._damage(item)(None, item.place.base_offset, "producer-snapshot", str(error))
             return
@@ -307,11 +307,15 @@ class _Reading:
             "state": item.place.state,
             "snapshot_offset": item.place.base_offset,
         }
-        for entry in found:
+        for entry in producers:
             self.writer.row("producers", identity | entry)
 
     def _log(self, item: Item, data: Buffer) -> None:
-        zone, layouts, tally = time_zone(self.job.zone), layouts_of(self.job.layouts), lines.Tally()
+        zone, layouts, tally = (
+            time_zone(self.job.zone),
+            layouts_of(self.job.layouts),
+            lines.LineTally(),
+        )
         identity = {"broker": item.found.broker, "path": item.found.shown}
         try:
             for row in lines.rows(data, zone, self.job.filters, layouts, tally):
@@ -359,22 +363,24 @@ def _of_batch(
     if header["magic"] != 2:
         tell(position, offset, "records", f"message format v{header['magic']} is not decoded")
         return
-    batch = records.Batch(offset, header["base_timestamp"], header["attributes"], header["records"])
+    batch = records.BatchHeader(
+        offset, header["base_timestamp"], header["attributes"], header["records"]
+    )
     try:
-        found = records.records(batch, data[position : position + header["size"]])
-        yield from _rows(found, header, batch.is_control, decode, tell)
+        log_records = records.records(batch, data[position : position + header["size"]])
+        yield from _rows(log_records, header, batch.is_control, decode, tell)
     except DataError as error:
         tell(position, offset, "records", str(error))
 
 
 def _rows(
-    found: Iterable[records.Record],
+    log_records: Iterable[records.LogRecord],
     header: Mapping[str, int],
     control: bool,
     decode: Decode,
     tell: Damage,
 ) -> Iterator[Row]:
-    for record in found:
+    for record in log_records:
         try:
             row = decode(header, control, record)
         except DataError as error:

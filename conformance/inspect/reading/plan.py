@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 
 from conformance.errors import DataError, UserError
 from conformance.files import written_aside
-from conformance.inspect.reading.folders import Found
+from conformance.inspect.reading.folders import ListedFile
 from conformance.inspect.reading.inputs import Inputs, shared_folder
 from conformance.inspect.reading.logs import LOG, found_logs
-from conformance.inspect.reading.names import INDEXES, Place, is_segment, place_of
+from conformance.inspect.reading.names import INDEXES, FilePlace, is_segment, place_of
 from conformance.inspect.reading.sources import listed, opened
 from conformance.inspect.reading.texts import identity as identity_of
 
@@ -49,8 +49,8 @@ _SCHEMA = pa.schema(
 class Item:
     """A file and what it is."""
 
-    found: Found
-    place: Place
+    found: ListedFile
+    place: FilePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReadingPart:
     """Units that are read in one go and count together."""
 
     number: int
@@ -95,7 +95,7 @@ def identity(inputs: Inputs, schemas: str) -> dict[str, Any]:
     }
 
 
-def planned(inputs: Inputs, schemas: str, folder: Path) -> Iterator[Part]:
+def planned(inputs: Inputs, schemas: str, folder: Path) -> Iterator[ReadingPart]:
     """The parts of a reading, from the plan in `folder`; made and kept there if it has none.
 
     Raises UserError when the folder holds the reading of something else.
@@ -134,13 +134,13 @@ def _items(inputs: Inputs) -> Iterator[Item]:
         shared = shared_folder(folders)
         for folder in folders:
             below = folder.removeprefix(shared).strip("/")
-            for found in (replace(each, below=below) for each in listed(broker, folder)):
-                place = place_of(found.named)
-                if os.path.basename(found.path) == "meta.properties" and not found.status:  # noqa: PTH119
-                    nodes |= dict.fromkeys(_node_ids(found), broker)
-                yield Item(_filtered(found, place, inputs), place)
-    for found in found_logs(inputs, nodes):
-        yield Item(found, LOG)
+            for file in (replace(each, below=below) for each in listed(broker, folder)):
+                place = place_of(file.named)
+                if os.path.basename(file.path) == "meta.properties" and not file.status:  # noqa: PTH119
+                    nodes |= dict.fromkeys(_node_ids(file), broker)
+                yield Item(_filtered(file, place, inputs), place)
+    for file in found_logs(inputs, nodes):
+        yield Item(file, LOG)
 
 
 def _check_some(items: Iterable[Item], inputs: Inputs) -> None:
@@ -157,7 +157,7 @@ def _check_some(items: Iterable[Item], inputs: Inputs) -> None:
             "directory above it (log.dirs), so that the checkpoints beside it are read as well."
         )
     if not some:
-        folders = (f"{name}={one}" for name, own in inputs.brokers.items() for one in own)
+        folders = (f"{name}={folder}" for name, own in inputs.brokers.items() for folder in own)
         raise UserError(
             f"There is nothing of a broker in {', '.join(folders)}: no segment, checkpoint or "
             "meta.properties. Name the copy of the log directory (log.dirs) of each broker, or a "
@@ -165,10 +165,10 @@ def _check_some(items: Iterable[Item], inputs: Inputs) -> None:
         )
 
 
-def _node_ids(found: Found) -> list[int]:
+def _node_ids(file: ListedFile) -> list[int]:
     """The node id in a meta.properties, if that can be read."""
     try:
-        with opened(found) as data:
+        with opened(file) as data:
             pairs = identity_of("meta.properties", bytes(data))
     except DataError:
         return []
@@ -177,32 +177,32 @@ def _node_ids(found: Found) -> list[int]:
     ]
 
 
-def _filtered(found: Found, place: Place, inputs: Inputs) -> Found:
+def _filtered(file: ListedFile, place: FilePlace, inputs: Inputs) -> ListedFile:
     """The file with the reason why it is not read, if there is one."""
-    if found.status:
-        return found
+    if file.status:
+        return file
     if place.why_not:
-        return replace(found, status="skipped", reason=place.why_not)
+        return replace(file, status="skipped", reason=place.why_not)
     if not inputs.filters.takes(place.topic, place.partition):
-        return replace(found, status="skipped", reason="not of the topics and partitions asked for")
-    return found
+        return replace(file, status="skipped", reason="not of the topics and partitions asked for")
+    return file
 
 
 def _order(item: Item) -> tuple[object, ...]:
     """Replicas of a partition side by side, its segments in order."""
-    place, found = item.place, item.found
+    place, file = item.place, item.found
     kind = "segment" if place.kind in _TOGETHER else place.kind
     return (
         place.topic or "",
         -1 if place.partition is None else place.partition,
-        found.broker,
-        os.fsencode(found.root),
+        file.broker,
+        os.fsencode(file.root),
         place.directory,
-        os.fsencode(os.path.dirname(found.path)),  # noqa: PTH120 - no path of this machine
+        os.fsencode(os.path.dirname(file.path)),  # noqa: PTH120 - no path of this machine
         kind,
         place.state,
         place.base_offset if kind == "segment" else 0,
-        os.fsencode(found.path) if kind != "segment" else b"",
+        os.fsencode(file.path) if kind != "segment" else b"",
     )
 
 
@@ -214,20 +214,20 @@ def _units(items: Iterable[Item]) -> Iterator[Unit]:
         yield Unit(tuple(together))
 
 
-def _parts(units: Iterable[Unit]) -> Iterator[Part]:
-    held: list[Unit] = []
+def _parts(units: Iterable[Unit]) -> Iterator[ReadingPart]:
+    parts: list[Unit] = []
     number = size = files = 0
     for unit in units:
         weight = sum(0 if item.found.status else item.found.size for item in unit.items)
-        if held and (size + weight > _PART_BYTES or files >= _PART_FILES):
-            yield Part(number, tuple(held))
-            number, held, size, files = number + 1, [], 0, 0
-        held.append(unit)
+        if parts and (size + weight > _PART_BYTES or files >= _PART_FILES):
+            yield ReadingPart(number, tuple(parts))
+            number, parts, size, files = number + 1, [], 0, 0
+        parts.append(unit)
         size, files = size + weight, files + len(unit.items)
-    yield Part(number, tuple(held))
+    yield ReadingPart(number, tuple(parts))
 
 
-def _table(parts: Iterable[Part]) -> pa.Table:
+def _table(parts: Iterable[ReadingPart]) -> pa.Table:
     rows = [
         {
             "part": part.number,
@@ -249,26 +249,26 @@ def _table(parts: Iterable[Part]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
-def only(folder: Path, number: int) -> Part:
+def only(folder: Path, number: int) -> ReadingPart:
     """One part of the plan that is kept in `folder`."""
     (part,) = _grouped(pq.read_table(folder / _NAME, filters=[("part", "=", number)]).to_batches())
     return part
 
 
-def _kept(path: Path) -> Iterator[Part]:
+def _kept(path: Path) -> Iterator[ReadingPart]:
     """The parts as they were planned."""
     return _grouped(pq.ParquetFile(path).iter_batches())
 
 
-def _grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
+def _grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[ReadingPart]:
     rows = (row for batch in batches for row in batch.to_pylist())
     for number, of_part in groupby(rows, key=lambda row: int(row["part"])):
         units = groupby(of_part, key=lambda row: int(row["unit"]))
-        yield Part(number, tuple(Unit(tuple(map(_item, of_unit))) for _, of_unit in units))
+        yield ReadingPart(number, tuple(Unit(tuple(map(_item, of_unit))) for _, of_unit in units))
 
 
 def _item(row: Mapping[str, Any]) -> Item:
-    found = Found(
+    file = ListedFile(
         row["broker"],
         os.fsdecode(row["root"]),
         os.fsdecode(row["path"]),
@@ -279,7 +279,7 @@ def _item(row: Mapping[str, Any]) -> Item:
         row["is_log"],
         os.fsdecode(row["below"]),
     )
-    return Item(found, LOG if found.is_log else place_of(found.named))
+    return Item(file, LOG if file.is_log else place_of(file.named))
 
 
 def schemas_identity(jars: Sequence[Path]) -> str:

@@ -17,8 +17,8 @@ from conformance.inspect.evidence import MANIFEST, TABLES, Evidence
 from conformance.inspect.reading.committed import write_metadata
 from conformance.inspect.reading.inputs import Inputs, check_places, shared_folder, time_zone
 from conformance.inspect.reading.layouts import layouts_of
-from conformance.inspect.reading.part import Job, read_part
-from conformance.inspect.reading.plan import Part, identity, planned, schemas_identity
+from conformance.inspect.reading.part import ReadJob, read_part
+from conformance.inspect.reading.plan import ReadingPart, identity, planned, schemas_identity
 from conformance.inspect.store import PartWriter, finished, remove_unfinished
 from conformance.inspect.workers import OnDemand
 from conformance.workers import Here
@@ -57,7 +57,7 @@ def read(
     if (output / MANIFEST).exists():
         return Evidence.open(output)
     remove_unfinished(output)
-    job = Job(
+    job = ReadJob(
         output, inputs.filters, inputs.verify, inputs.zone, tuple(jars), layouts=inputs.layouts
     )
     _read_parts(job, parts, workers, tell)
@@ -72,7 +72,9 @@ def read(
     return Evidence.open(output)
 
 
-def _read_parts(job: Job, parts: Sequence[Part], workers: OnDemand | None, tell: Tell) -> None:
+def _read_parts(
+    job: ReadJob, parts: Sequence[ReadingPart], workers: OnDemand | None, tell: Tell
+) -> None:
     done = finished(job.folder)
     waiting = [part for part in parts if part.number not in done]
     total = sum(part.size for part in parts)
@@ -91,7 +93,7 @@ _POLL = 0.5
 
 
 @contextmanager
-def _watched(job: Job, parts: Sequence[Part], tell: Tell) -> Iterator[None]:
+def _watched(job: ReadJob, parts: Sequence[ReadingPart], tell: Tell) -> Iterator[None]:
     """Tell of the parts that others finish meanwhile: their results come all together."""
     total, stop = sum(part.size for part in parts), threading.Event()
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from conformance.inspect.reading.layouts import (
-    Entry,
     JsonLayout,
     Layout,
+    ParsedLine,
     TextLayout,
     known_layouts,
     wrappers,
@@ -34,14 +34,14 @@ class ReadLine:
 
     number: int
     text: str
-    entry: Entry | None
+    entry: ParsedLine | None
     """None: no layout reads the line."""
     continues: bool = False
     """Whether it goes on with the entry before: a stack trace, a message of several lines."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Passed:
+class _StrippedLine:
     """A line without what a program put in front of it."""
 
     text: str
@@ -59,7 +59,7 @@ def recognised(lines: Iterable[str], layouts: Sequence[Layout]) -> tuple[Layout,
     """
     explained = [0] * len(layouts)
     for line in lines:
-        for passed in _passed_on(_Passed(line)):
+        for passed in _passed_on(_StrippedLine(line)):
             heads = [len(passed.text) - len(e.message) if e else 0 for e in _all(layouts, passed)]
             if any(heads):
                 explained = [sum(pair) for pair in zip(explained, heads, strict=True)]
@@ -68,14 +68,14 @@ def recognised(lines: Iterable[str], layouts: Sequence[Layout]) -> tuple[Layout,
     return tuple(layouts[number] for number in order)
 
 
-def _all(layouts: Sequence[Layout], passed: _Passed) -> list[Entry | None]:
+def _all(layouts: Sequence[Layout], passed: _StrippedLine) -> list[ParsedLine | None]:
     return [_entry(layout, passed) for layout in layouts]
 
 
 def read_lines(lines: Iterator[tuple[int, str]], layouts: Sequence[Layout]) -> Iterator[ReadLine]:
     """Each line by the layout of its file; where that does not fit, by the next best one."""
     sample = list(islice(lines, SAMPLE))
-    reader = _Reader(recognised((_plain(text) for _, text in sample), layouts))
+    reader = _LineReader(recognised((_plain(text) for _, text in sample), layouts))
     for number, text in chain(sample, lines):
         yield reader.read(number, _plain(text))
 
@@ -86,7 +86,7 @@ def _plain(text: str) -> str:
     return _COLOURS.sub("", text) if "\x1b" in text else text
 
 
-class _Reader:
+class _LineReader:
     """Reads the lines of one file one after the other."""
 
     def __init__(self, layouts: Sequence[Layout]) -> None:
@@ -102,7 +102,7 @@ class _Reader:
         if entry is not None:
             self._inside, self._partial = True, entry.partial
             return ReadLine(number, text, entry)
-        inner = list(_passed_on(_Passed(text)))
+        inner = list(_passed_on(_StrippedLine(text)))
         if not self._partial:
             self._inside &= any(_CONTINUES.match(passed.text) for passed in inner)
         self._partial = any(passed.partial for passed in inner)
@@ -112,14 +112,18 @@ class _Reader:
         """Whether the line cannot be an entry: the commonest lines that are none, told fast."""
         return self._partial or text.startswith(("\t", "    "))
 
-    def _entry(self, text: str) -> Entry | None:
+    def _entry(self, text: str) -> ParsedLine | None:
         first = self._layouts[0]
         if isinstance(first, TextLayout):
-            passed = _unwrapped(self._wrapper, _Passed(text)) if self._wrapper else _Passed(text)
+            passed = (
+                _unwrapped(self._wrapper, _StrippedLine(text))
+                if self._wrapper
+                else _StrippedLine(text)
+            )
             entry = None if passed is None else _entry(first, passed)
             if entry is not None:
                 return entry
-        for passed in _passed_on(_Passed(text)):
+        for passed in _passed_on(_StrippedLine(text)):
             for layout in self._layouts:
                 entry = _entry(layout, passed)
                 if entry is not None:
@@ -128,7 +132,7 @@ class _Reader:
         return None
 
 
-def _entry(layout: Layout, passed: _Passed) -> Entry | None:
+def _entry(layout: Layout, passed: _StrippedLine) -> ParsedLine | None:
     """The line by that layout; its time is that of the program that passed it on, if it has none.
 
     An object of JSON without a level is no entry, but what a program has wrapped one in.
@@ -147,7 +151,7 @@ _DATE = re.compile(r"\d{4}")
 """In a time that has a date."""
 
 
-def _passed_on(passed: _Passed, depth: int = _DEPTH) -> Iterator[_Passed]:
+def _passed_on(passed: _StrippedLine, depth: int = _DEPTH) -> Iterator[_StrippedLine]:
     """The line as it is, and without what each program put in front of it.
 
     The message of a JSON object comes before the object: it is the line, where it is one.
@@ -155,23 +159,23 @@ def _passed_on(passed: _Passed, depth: int = _DEPTH) -> Iterator[_Passed]:
     if passed.text.startswith("{"):
         entry = _json_layout().entry(passed.text)
         if entry is not None and depth and (not entry.level or _LEVEL.search(entry.message[:200])):
-            inner = _Passed(entry.message, entry.time or passed.time, entry.partial)
+            inner = _StrippedLine(entry.message, entry.time or passed.time, entry.partial)
             yield from _passed_on(inner, depth - 1)
         yield passed
         return
     yield passed
     without = (_unwrapped(wrapper, passed) for wrapper in wrappers()) if depth else ()
-    first = next((one for one in without if one is not None), None)
+    first = next((line for line in without if line is not None), None)
     if first is not None:
         yield from _passed_on(first, depth - 1)
 
 
-def _unwrapped(wrapper: TextLayout, passed: _Passed) -> _Passed | None:
+def _unwrapped(wrapper: TextLayout, passed: _StrippedLine) -> _StrippedLine | None:
     entry = wrapper.entry(passed.text)
     if entry is None:
         return None
     partial = entry.partial or passed.partial
-    return _Passed(entry.message, entry.time or passed.time, partial, wrapper)
+    return _StrippedLine(entry.message, entry.time or passed.time, partial, wrapper)
 
 
 def _json_layout() -> JsonLayout:

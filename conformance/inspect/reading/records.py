@@ -21,7 +21,7 @@ _XERIAL_HEADER = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LogRecord:
     """A record; `key` and `value` are None for null."""
 
     offset: int
@@ -31,7 +31,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchHeader:
     """What of a batch's header its records need."""
 
     base_offset: int
@@ -45,7 +45,7 @@ class Batch:
         return bool(self.attributes & 0x20)
 
 
-def records(batch: Batch, data: bytes) -> Iterator[Record]:
+def records(batch: BatchHeader, data: bytes) -> Iterator[LogRecord]:
     """The records of a batch of magic 2, given all its bytes. Raises DataError."""
     body = _decompressed(batch.attributes & 7, data[HEADER.itemsize :])
     position = 0
@@ -59,7 +59,7 @@ def records(batch: Batch, data: bytes) -> Iterator[Record]:
         raise DataError(f"{len(body) - position} bytes are left behind {batch.count} records")
 
 
-def _record(batch: Batch, body: bytes, position: int) -> tuple[Record, int]:
+def _record(batch: BatchHeader, body: bytes, position: int) -> tuple[LogRecord, int]:
     length, position = _varint(body, position)
     end = position + length
     if length < 0 or end > len(body):
@@ -71,7 +71,7 @@ def _record(batch: Batch, body: bytes, position: int) -> tuple[Record, int]:
     if position > end:
         raise DataError("key and value are longer than their record")
     stamp = batch.base_timestamp + time
-    return Record(batch.base_offset + delta, stamp, key, value), end
+    return LogRecord(batch.base_offset + delta, stamp, key, value), end
 
 
 def _bytes(body: bytes, position: int) -> tuple[bytes | None, int]:
@@ -107,12 +107,12 @@ def _decompressed(codec: int, data: bytes) -> bytes:
         if name == "snappy":
             return b"".join(_snappy(data))
         with pa.input_stream(pa.BufferReader(data), compression=name) as stream:
-            found: bytes = stream.read(_MAX_DECOMPRESSED + 1)
+            result: bytes = stream.read(_MAX_DECOMPRESSED + 1)
     except (OSError, pa.ArrowException, struct.error) as error:
         raise DataError(f"{name} cannot be decompressed: {error}") from None
-    if len(found) > _MAX_DECOMPRESSED:
+    if len(result) > _MAX_DECOMPRESSED:
         raise DataError(f"more than {_MAX_DECOMPRESSED} bytes when decompressed")
-    return found
+    return result
 
 
 def _snappy(data: bytes) -> Iterator[bytes]:
@@ -139,5 +139,5 @@ def _snappy_block(block: bytes) -> bytes:
             break
     if size > _MAX_DECOMPRESSED:
         raise DataError(f"more than {_MAX_DECOMPRESSED} bytes when decompressed")
-    found: bytes = pa.Codec("snappy").decompress(block, size, asbytes=True)
-    return found
+    result: bytes = pa.Codec("snappy").decompress(block, size, asbytes=True)
+    return result

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.fs as fs
 
 from conformance.errors import UserError
-from conformance.inspect.reading.folders import Found, Refused
+from conformance.inspect.reading.folders import ListedFile, UnreadableFile
 
 
 def is_remote(folder: str) -> bool:
@@ -31,7 +31,7 @@ def _filesystem(root: str) -> tuple[fs.FileSystem, str]:
     return system, folder.rstrip("/")
 
 
-def listed_remote(broker: str, root: str) -> Iterator[Found]:
+def listed_remote(broker: str, root: str) -> Iterator[ListedFile]:
     """Every file below a folder, sorted by path. Raises UserError if it cannot be listed."""
     try:
         system, folder = _filesystem(root)
@@ -44,18 +44,20 @@ def listed_remote(broker: str, root: str) -> Iterator[Found]:
     for info in sorted(infos, key=lambda info: info.path):
         if info.type == fs.FileType.File:
             mtime = (info.mtime_ns or 0) // 1_000_000
-            yield Found(broker, root, info.path[len(folder) + 1 :], info.size, mtime)
+            yield ListedFile(broker, root, info.path[len(folder) + 1 :], info.size, mtime)
 
 
 @contextmanager
-def opened_remote(found: Found) -> Iterator[bytes]:
+def opened_remote(listed_file: ListedFile) -> Iterator[bytes]:
     """The file's bytes. Raises Refused, which tells why it was not read."""
     try:
-        system, folder = _filesystem(found.root)
-        with system.open_input_file(f"{folder}/{found.path}") as file:
+        system, folder = _filesystem(listed_file.root)
+        with system.open_input_file(f"{folder}/{listed_file.path}") as file:
             data: bytes = file.read()
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise Refused(f"cannot be read: {error}") from error
-    if len(data) != found.size:
-        raise Refused(f"changed since it was listed: {found.size} bytes, now {len(data)}")
+        raise UnreadableFile(f"cannot be read: {error}") from error
+    if len(data) != listed_file.size:
+        raise UnreadableFile(
+            f"changed since it was listed: {listed_file.size} bytes, now {len(data)}"
+        )
     yield data

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from conformance.inspect.evidence import BATCHES
 from conformance.inspect.reading import headers
 from conformance.inspect.reading.folders import Buffer
-from conformance.inspect.reading.headers import OVERHEAD, Positions, Walk
+from conformance.inspect.reading.headers import OVERHEAD, Positions, SegmentWalk
 from conformance.inspect.reading.inputs import Filters
-from conformance.inspect.reading.names import Place
+from conformance.inspect.reading.names import FilePlace
 
 Column = NDArray[np.integer[Any]]
 
@@ -46,7 +46,7 @@ class Segment:
 
     broker: str
     path: str
-    place: Place
+    place: FilePlace
 
     def constants(self) -> dict[str, str | int]:
         """The columns that are the same in all of its rows."""
@@ -86,7 +86,7 @@ class Content(Protocol):
     """What a segment holds, however it is read."""
 
     @property
-    def walk(self) -> Walk:
+    def walk(self) -> SegmentWalk:
         """Where its batches are, and what lies between them."""
 
     def columns(self) -> Iterator[Columns]:
@@ -97,11 +97,11 @@ class Content(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
+class MappedSegment:
     """A segment that is mapped into memory."""
 
     data: Buffer
-    walk: Walk
+    walk: SegmentWalk
 
     def columns(self) -> Iterator[Columns]:
         """The headers of all batches, chunk by chunk, in the order of positions."""
@@ -115,8 +115,8 @@ class Mapped:
         ends = starts + batches.arrays["size"].astype(np.int64)
         computed = np.empty(len(batches), np.uint32)
         for chosen, compute in ((~legacy, headers.checksums), (legacy, headers.legacy_checksums)):
-            found = compute(self.data, starts[chosen].tolist(), ends[chosen].tolist())
-            computed[chosen] = np.fromiter(found, np.uint32, int(np.count_nonzero(chosen)))
+            result = compute(self.data, starts[chosen].tolist(), ends[chosen].tolist())
+            computed[chosen] = np.fromiter(result, np.uint32, int(np.count_nonzero(chosen)))
         good: NDArray[np.bool_] = computed == batches["stored_crc"]
         return good
 
@@ -210,7 +210,7 @@ def _touching(batches: Columns, filters: Filters) -> NDArray[np.bool_]:
     return touching
 
 
-def next_offset(data: Buffer, walk: Walk, position: int, base_offset: int) -> int:
+def next_offset(data: Buffer, walk: SegmentWalk, position: int, base_offset: int) -> int:
     """The offset behind the batch before `position`; the segment's base offset if there is none."""
     before = int(np.searchsorted(walk.positions, position)) - 1
     if before < 0:

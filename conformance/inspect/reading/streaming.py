@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.inspect.reading import folders, headers, segments
-from conformance.inspect.reading.folders import Found, Refused
-from conformance.inspect.reading.headers import Positions, Walk
+from conformance.inspect.reading.folders import ListedFile, UnreadableFile
+from conformance.inspect.reading.headers import Positions, SegmentWalk
 from conformance.inspect.reading.remote import is_remote
 from conformance.inspect.reading.segments import Columns
 
@@ -34,10 +34,10 @@ _BLOCK = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Streamed:
+class StreamedSegment:
     """A sound segment's batches, with all that is asked of their bytes."""
 
-    walk: Walk
+    walk: SegmentWalk
     headers: NDArray[np.void]
     good: NDArray[np.bool_]
     """Whether each batch has the checksum that it stores."""
@@ -56,28 +56,30 @@ class Streamed:
         return chosen
 
 
-def streamed(found: Found, hints: Positions | None) -> Streamed | None:
+def streamed(listed_file: ListedFile, hints: Positions | None) -> StreamedSegment | None:
     """The segment, if it pays to stream it and it is sound. Raises Refused if it is unreadable."""
-    if is_remote(found.root) or found.size < WORTH:
+    if is_remote(listed_file.root) or listed_file.size < WORTH:
         return None
-    with folders.descriptor(found) as file:
-        if _cached(file, found.size) or not _past_the_page_cache(file):
+    with folders.descriptor(listed_file) as file:
+        if _cached(file, listed_file.size) or not _past_the_page_cache(file):
             return None
         try:
-            return scan(file, found.size, hints)
+            return scan(file, listed_file.size, hints)
         except OSError as error:
             if error.errno == errno.EINVAL:  # a file system with other ideas of a block
                 return None
-            raise Refused(f"cannot be read: {error.strerror}") from error
+            raise UnreadableFile(f"cannot be read: {error.strerror}") from error
 
 
-def scan(file: int, size: int, hints: Positions | None, window: int = WINDOW) -> Streamed | None:
+def scan(
+    file: int, size: int, hints: Positions | None, window: int = WINDOW
+) -> StreamedSegment | None:
     """The batches of an open file; None if it is not made of whole batches of magic 2 alone.
 
     `hints` are positions at which batches may begin, as for `headers.walk`. `window` is a multiple
     of 4,096 bytes; None also if a batch does not fit into it.
     """
-    found: list[tuple[Positions, NDArray[np.void], NDArray[np.bool_]]] = []
+    result: list[tuple[Positions, NDArray[np.void], NDArray[np.bool_]]] = []
     hints = np.empty(0, np.int64) if hints is None else np.unique(hints)
     position = 0
     with _buffer(window) as buffer:
@@ -90,10 +92,10 @@ def scan(file: int, size: int, hints: Positions | None, window: int = WINDOW) ->
             if not len(positions) or (headers.magics(data, positions) != 2).any():
                 return None
             gathered = headers.gather(data, positions)
-            found.append((positions + position, gathered, _checked(data, positions, gathered)))
+            result.append((positions + position, gathered, _checked(data, positions, gathered)))
             position += stop
-    positions, gathered, good = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Streamed(Walk(positions, ()), gathered, good)
+    positions, gathered, good = (np.concatenate(parts) for parts in zip(*result, strict=True))
+    return StreamedSegment(SegmentWalk(positions, ()), gathered, good)
 
 
 def _checked(

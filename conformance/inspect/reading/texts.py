@@ -22,7 +22,7 @@ _PROPERTY = re.compile(r"\s*([^\s=:#!][^=:\s]*)\s*[=:\s]\s*(.*?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CheckpointEntry:
     """An entry of a checkpoint; topic and partition are the folder's in leader-epoch-checkpoint."""
 
     kind: str
@@ -42,7 +42,7 @@ def text_of(data: bytes) -> str:
         raise DataError(f"no UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def checkpoint(name: str, data: bytes) -> list[Entry]:
+def checkpoint(name: str, data: bytes) -> list[CheckpointEntry]:
     """The entries of a checkpoint file of that name. Raises DataError where Kafka would."""
     if name == EPOCH_CHECKPOINT:
         return [_epoch(line) for line in _lines(text_of(data))]
@@ -77,22 +77,24 @@ def _number(text: str, limit: int) -> int:
     return number
 
 
-def _epoch(line: str) -> Entry:
+def _epoch(line: str) -> CheckpointEntry:
     fields = line.split()
     if len(fields) != 2:
         raise DataError(f"malformed line {line[:80]!r}")
-    return Entry("leader-epoch", None, None, _number(fields[0], _INT32), _number(fields[1], _INT64))
+    return CheckpointEntry(
+        "leader-epoch", None, None, _number(fields[0], _INT32), _number(fields[1], _INT64)
+    )
 
 
-def _offset(kind: str, line: str) -> Entry:
+def _offset(kind: str, line: str) -> CheckpointEntry:
     fields = line.split()
     if len(fields) != 3:
         raise DataError(f"malformed line {line[:80]!r}")
     topic, partition, offset = fields
-    return Entry(kind, topic, _number(partition, _INT32), None, _number(offset, _INT64))
+    return CheckpointEntry(kind, topic, _number(partition, _INT32), None, _number(offset, _INT64))
 
 
-def disorder(entries: list[Entry]) -> Iterator[tuple[int, str]]:
+def disorder(entries: list[CheckpointEntry]) -> Iterator[tuple[int, str]]:
     """Offset and detail of every epoch entry that does not follow the one before it."""
     for before, after in pairwise(entries):
         if (after.epoch or 0) <= (before.epoch or 0) or after.offset <= before.offset:

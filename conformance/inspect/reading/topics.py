@@ -13,8 +13,8 @@ from itertools import count
 from typing import Any
 
 from conformance.errors import DataError
-from conformance.inspect.reading.names import Place
-from conformance.inspect.reading.records import Record
+from conformance.inspect.reading.names import FilePlace
+from conformance.inspect.reading.records import LogRecord
 from conformance.kafka.schemas import DecodeError, Schemas
 
 _CONTROL = {
@@ -28,7 +28,7 @@ _CONTROL = {
 Row = dict[str, Any]
 Header = Mapping[str, int]
 """Columns of the table `batches`."""
-Decode = Callable[[Header, bool, Record], Row | None]
+Decode = Callable[[Header, bool, LogRecord], Row | None]
 """From the batch, whether it holds control records, and a record: the row, if it has one."""
 
 
@@ -43,12 +43,12 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is no value of a schema")
 
 
-def metadata_rows(schemas: Schemas, broker: str, path: str, place: Place) -> Decode:
+def metadata_rows(schemas: Schemas, broker: str, path: str, place: FilePlace) -> Decode:
     """How a record of the metadata log, or of a snapshot of it, becomes a row."""
     snapshot = place.kind == "metadata-snapshot"
     sequence = count()
 
-    def decode(batch: Header, control: bool, record: Record) -> Row | None:
+    def decode(batch: Header, control: bool, record: LogRecord) -> Row | None:
         name, version, body = _metadata(schemas, control, record)
         return {
             "broker": broker,
@@ -67,13 +67,13 @@ def metadata_rows(schemas: Schemas, broker: str, path: str, place: Place) -> Dec
 
 
 def _metadata(
-    schemas: Schemas, control: bool, record: Record
+    schemas: Schemas, control: bool, record: LogRecord
 ) -> tuple[str, int, Mapping[str, Any]]:
     if record.value is None:
         raise DecodeError("a record of the metadata log has no value")
     if not control:
-        found = schemas.decode_metadata_record(record.value)
-        return found.name, found.version, found.body
+        value = schemas.decode_metadata_record(record.value)
+        return value.name, value.version, value.body
     number = int.from_bytes((record.key or b"")[2:4], "big", signed=True)
     name = _CONTROL.get(number)
     if name is None:
@@ -83,18 +83,18 @@ def _metadata(
     return name, version, schemas.message(name).decode(version, record.value)
 
 
-def group_rows(schemas: Schemas, broker: str, place: Place) -> Decode:
+def group_rows(schemas: Schemas, broker: str, place: FilePlace) -> Decode:
     """How a record of the offsets topic becomes a row."""
 
-    def decode(batch: Header, control: bool, record: Record) -> Row | None:
+    def decode(batch: Header, control: bool, record: LogRecord) -> Row | None:
         if control:
             return None  # a transaction's marker
         if record.key is None:
             raise DecodeError("a record of the offsets topic has no key")
-        found = schemas.decode_group_record(record.key, record.value)
-        if found is None:
+        result = schemas.decode_group_record(record.key, record.value)
+        if result is None:
             raise DecodeError(f"key of type {int.from_bytes(record.key[:2], 'big', signed=True)}")
-        key, value = found
+        key, value = result
         body = None if value is None else _readable(schemas, key.name, value.body)
         return {
             "broker": broker,

@@ -19,7 +19,7 @@ from conformance.events import Exhibit
 from conformance.printable import counted
 from conformance.report.collect import Report
 from conformance.report.page.sources import sources
-from conformance.report.page.view import View, anchor, shown, view_of
+from conformance.report.page.view import ReportPage, anchor, shown, view_of
 from conformance.report.text import printable
 from conformance.report.trend import Trend
 from conformance.story.svg import STYLE
@@ -35,7 +35,7 @@ def dumps(report: Report, *, trend: Trend | None = None, now: float | None = Non
     moment = time.gmtime(time.time() if now is None else now)
     when = time.strftime("%Y-%m-%d %H:%M UTC", moment)
 
-    def rendered(view: View) -> str:
+    def rendered(view: ReportPage) -> str:
         return _render("page.html.j2", view=view, when=when, anchor=anchor, sources=view.sources)
 
     view = view_of(report, trend)

@@ -44,26 +44,26 @@ def shapes(report: Report) -> tuple[Shape, ...]:
 
 def _shapes(report: Report) -> Iterator[Shape]:
     for stage in report.stages:
-        told = stage.figures.get("shape")
-        if stage.stage != "replay" or not isinstance(told, dict):
+        document = stage.figures.get("shape")
+        if stage.stage != "replay" or not isinstance(document, dict):
             continue
-        depths = [n for n in _list(told, "depths") if isinstance(n, int)]
+        depths = [n for n in _list(document, "depths") if isinstance(n, int)]
         left = stage.figures.get("unvisited")
         gaps = left if isinstance(left, dict) else {}
         by_action = gaps.get("actions")
-        sampled = _int(told, "sampled")
+        sampled = _int(document, "sampled")
         yield Shape(
             stage.subject,
-            _int(told, "states"),
+            _int(document, "states"),
             len(depths) - 1,
             _points(depths),
             _WIDTH,
             _HEIGHT,
             sampled,
-            tuple(_situations(told, sampled)),
+            tuple(_situations(document, sampled)),
             _int(gaps, "transitions"),
             tuple(_counts(by_action)),
-            tuple(str(one) for one in _list(gaps, "examples")),
+            tuple(str(value) for value in _list(gaps, "examples")),
         )
 
 
@@ -77,8 +77,8 @@ def _points(depths: list[int]) -> str:
     return " ".join([f"0,{_HEIGHT}", *tops, f"{_WIDTH},{_HEIGHT}"])
 
 
-def _situations(told: dict[str, JsonValue], sampled: int) -> Iterator[Situation]:
-    for name, count in _counts(told.get("situations")):
+def _situations(document: dict[str, JsonValue], sampled: int) -> Iterator[Situation]:
+    for name, count in _counts(document.get("situations")):
         yield Situation(name, round(100 * count / max(1, sampled), 1))
 
 
@@ -88,11 +88,11 @@ def _counts(value: JsonValue) -> Iterator[tuple[str, int]]:
             yield name, count
 
 
-def _int(told: dict[str, JsonValue], key: str) -> int:
-    value = told.get(key)
+def _int(document: dict[str, JsonValue], key: str) -> int:
+    value = document.get(key)
     return value if isinstance(value, int) else 0
 
 
-def _list(told: dict[str, JsonValue], key: str) -> list[JsonValue]:
-    value = told.get(key)
+def _list(document: dict[str, JsonValue], key: str) -> list[JsonValue]:
+    value = document.get(key)
     return value if isinstance(value, list) else []

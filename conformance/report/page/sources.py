@@ -14,8 +14,8 @@ _PLACE = re.compile(r"(?:.*[/\\])?([^/\\:]+?)(?:\.tla)?:(\d+)(?::\d+)?$")
 
 def line_of(location: str) -> tuple[str, int] | None:
     """Module and line of `module:line:column` or `folder/module.tla:line:column`."""
-    found = _PLACE.match(location)
-    return None if found is None else (found[1], int(found[2]))
+    match = _PLACE.match(location)
+    return None if match is None else (match[1], int(match[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,16 @@ def sources(
     shown = tuple(exhibits)
     counted = [(module.name, spec.spec) for spec in specs for module in spec.modules]
     homes = dict(reversed(counted))
-    texts = {text.name: text for one in shown for text in one.texts if text.name not in homes}
+    texts = {
+        text.name: text for exhibit in shown for text in exhibit.texts if text.name not in homes
+    }
     homes |= dict.fromkeys(texts, "")
     places = [
         *locations,
-        *(reason.location for one in shown for reason in one.reasons),
-        *(step.location for one in shown for step in one.steps),
+        *(reason.location for exhibit in shown for reason in exhibit.reasons),
+        *(step.location for exhibit in shown for step in exhibit.steps),
     ]
-    lines = frozenset(line for one in places if (line := line_of(one)) is not None)
+    lines = frozenset(line for place in places if (line := line_of(place)) is not None)
     return Sources(homes, lines, tuple(texts.values()))
 
 

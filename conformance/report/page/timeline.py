@@ -88,7 +88,7 @@ def _lanes(spans: list[Span], worker: str) -> list[list[Span]]:
     """The worker's spans in order. Hundredths of a second overlap; more than that is not hidden:
     a span that begins while the one before still runs gets a further lane of this worker."""
     lanes: list[list[Span]] = []
-    for span in (one for one in spans if one.worker == worker):
+    for span in (span for span in spans if span.worker == worker):
         free = next((lane for lane in lanes if lane[-1].end <= span.start + 0.05), None)
         if free is None:
             lanes.append([span])
@@ -99,12 +99,12 @@ def _lanes(spans: list[Span], worker: str) -> list[list[Span]]:
 
 def _bar(span: Span, y: float, scale: float) -> Bar:
     seconds = span.end - span.start
-    told = (
+    text = (
         f"{span.stage} {span.subject}".strip()
         + f": {seconds:.1f} s, from {span.start:.1f} s, by {span.worker}"
     )
     width = max(0.5, seconds * scale)
-    return Bar(span.stage, told, round(span.start * scale, 1), y, round(width, 1), _ROW)
+    return Bar(span.stage, text, round(span.start * scale, 1), y, round(width, 1), _ROW)
 
 
 def _ticks(whole: float, scale: float) -> list[tuple[float, str]]:

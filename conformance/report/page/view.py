@@ -14,7 +14,7 @@ from conformance.report.counts import SpecCounts, counts
 from conformance.report.page.shapes import Shape, shapes
 from conformance.report.page.sources import Sources, sources
 from conformance.report.page.timeline import TimeLine, time_line
-from conformance.report.trend import Gone, Trend
+from conformance.report.trend import ResolvedFinding, Trend
 from conformance.verdict import Verdict
 
 
@@ -27,7 +27,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ExplanationLine:
     """A line of an explanation; `culprit` is a false part without a false part of its own."""
 
     reason: Reason
@@ -36,12 +36,12 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class BehaviourView:
     """A behaviour on the page: its drawing, its steps, and the states as differences."""
 
     anchor: str
     exhibit: Exhibit
-    reasons: tuple[Told, ...]
+    reasons: tuple[ExplanationLine, ...]
 
     @property
     def data(self) -> dict[str, object]:
@@ -59,8 +59,8 @@ class Shown:
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        told = sum(len(text) for step in self.exhibit.steps for text in step.changes)
-        return len(self.exhibit.svg) + len(str(self.data)) + told
+        length = sum(len(text) for step in self.exhibit.steps for text in step.changes)
+        return len(self.exhibit.svg) + len(str(self.data)) + length
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class FindingView:
     anchor: str
     cause: Cause
     news: str
-    shown: Shown | None
+    shown: BehaviourView | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ModelRow:
     anchor: str
     figures: dict[str, JsonValue]
     has_exhibit: bool
-    shown: Shown | None
+    shown: BehaviourView | None
     good: bool
 
 
@@ -90,7 +90,7 @@ class StageRow:
 
     anchor: str
     stage: StageFinished
-    shown: Shown | None
+    shown: BehaviourView | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ReportPage:
     """The page's content."""
 
     report: Report
@@ -128,17 +128,19 @@ class View:
         stages = sum(row.shown is None and row.stage.exhibit is not None for row in self.stages)
         return models + stages
 
-    def with_fewer_drawn(self, excess: int) -> View:
+    def with_fewer_drawn(self, excess: int) -> ReportPage:
         """Without the longest of the expected behaviours, as many as have about so many bytes; the
         same view where none is left."""
         models = (row.shown for row in self.models if row.good)
-        drawn = [one for one in (*models, *(row.shown for row in self.stages)) if one is not None]
+        drawn = [
+            model for model in (*models, *(row.shown for row in self.stages)) if model is not None
+        ]
         left_out: set[str] = set()
-        for one in sorted(drawn, key=lambda one: one.size, reverse=True):
+        for view in sorted(drawn, key=lambda view: view.size, reverse=True):
             if excess <= 0:
                 break
-            excess -= one.size
-            left_out.add(one.anchor)
+            excess -= view.size
+            left_out.add(view.anchor)
         if not left_out:
             return self
         return replace(
@@ -152,21 +154,21 @@ class View:
         )
 
     @property
-    def gone(self) -> tuple[Gone, ...]:
+    def gone(self) -> tuple[ResolvedFinding, ...]:
         """Findings of an earlier report that are not there any more."""
         return self.trend.gone if self.trend else ()
 
 
-def view_of(report: Report, trend: Trend | None = None) -> View:
+def view_of(report: Report, trend: Trend | None = None) -> ReportPage:
     """Everything that the template needs."""
-    found = causes(report.findings)
+    result = causes(report.findings)
     models, stages, specs = tuple(_models(report)), tuple(_stages(report)), counts(report)
-    views = tuple(_finding(cause, trend) for cause in found)
-    drawn = [one.shown for rows in (views, stages, models) for one in rows]
-    exhibits = [one.exhibit for one in drawn if one is not None]
-    return View(
+    views = tuple(_finding(cause, trend) for cause in result)
+    drawn = [row.shown for rows in (views, stages, models) for row in rows]
+    exhibits = [view.exhibit for view in drawn if view is not None]
+    return ReportPage(
         report,
-        _sentence(report, len(found)),
+        _sentence(report, len(result)),
         _protocols(report),
         _subjects(report),
         tuple(_facts(report)),
@@ -175,7 +177,7 @@ def view_of(report: Report, trend: Trend | None = None) -> View:
         models,
         stages,
         specs,
-        sources(specs, exhibits, [one.location for one in report.findings]),
+        sources(specs, exhibits, [finding.location for finding in report.findings]),
         shapes(report),
         time_line(report),
         trend,
@@ -187,7 +189,7 @@ def anchor(prefix: str, text: str) -> str:
     return f"{prefix}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def _sentence(report: Report, found: int) -> str:
+def _sentence(report: Report, result: int) -> str:
     symptoms = len(report.findings)
     if report.header.get("incomplete") and not symptoms:
         return "The run did not come to its end: this report tells what was done until then."
@@ -196,34 +198,40 @@ def _sentence(report: Report, found: int) -> str:
         return f"{own[0][:1].upper()}{own[0][1:]}."
     if report.verdict is Verdict.PASS:
         return "Nothing was found that the specification does not allow."
-    if found:
-        return f"{counted(symptoms, 'finding')}, {found} likely {plural(found, 'cause')}."
+    if result:
+        return f"{counted(symptoms, 'finding')}, {result} likely {plural(result, 'cause')}."
     if report.verdict is Verdict.FAIL:
         return "A stage failed: its line below says why."
     return "Nothing was found, but not everything was looked at: see what is not covered."
 
 
 def _protocols(report: Report) -> tuple[str, ...]:
-    found: dict[str, dict[str, None]] = {}
-    for held in report.held:
-        name = f"{held.spec}: {held.protocol}" if held.protocol else held.spec
-        found.setdefault(name, {})[held.variant] = None
-    told = []
-    for name, variants in found.items():
+    protocols: dict[str, dict[str, None]] = {}
+    for compared_model in report.held:
+        name = (
+            f"{compared_model.spec}: {compared_model.protocol}"
+            if compared_model.protocol
+            else compared_model.spec
+        )
+        protocols.setdefault(name, {})[compared_model.variant] = None
+    lines = []
+    for name, variants in protocols.items():
         named = ", ".join(filter(None, variants))
-        told.append(f"{name} ({named})" if named else name)
+        lines.append(f"{name} ({named})" if named else name)
     checked = dict.fromkeys(_text(s, "spec") for s in report.stages if s.stage == "check")
-    driven = {held.spec for held in report.held}
+    driven = {compared_model.spec for compared_model in report.held}
     only = (name for name in checked if name and name not in driven)
-    return (*told, *(f"{name}: model checked only" if told else name for name in only))
+    return (*lines, *(f"{name}: model checked only" if lines else name for name in only))
 
 
 def _subjects(report: Report) -> tuple[str, ...]:
     """What was tested, with its version; a run of TLC alone tests specifications only."""
     systems: dict[tuple[str, str], dict[str, None]] = {}
-    for held in report.held:
-        if held.system:
-            systems.setdefault((held.system, held.version), {})[held.spec] = None
+    for compared_model in report.held:
+        if compared_model.system:
+            systems.setdefault((compared_model.system, compared_model.version), {})[
+                compared_model.spec
+            ] = None
     return tuple(
         f"{system}{f', version {version}' if version else ''}, against {', '.join(specs)}"
         for (system, version), specs in systems.items()
@@ -241,11 +249,11 @@ def _facts(report: Report) -> Iterator[Fact]:
         ("steps judged in traces", "audit", "steps"),
         ("distinct transitions judged", "audit", "distinct_transitions"),
     ):
-        total = sum(_number(one, key) for one in report.stages if one.stage == stage)
+        total = sum(_number(finished, key) for finished in report.stages if finished.stage == stage)
         if total:
             yield Fact(label, f"{total:,}")
-    found = len(report.findings)
-    yield Fact(plural(found, "finding"), str(found))
+    result = len(report.findings)
+    yield Fact(plural(result, "finding"), str(result))
 
 
 def _number(stage: StageFinished, key: str) -> int:
@@ -260,32 +268,32 @@ def _text(stage: StageFinished, key: str) -> str:
 
 def _names(stage: StageFinished, key: str) -> list[str]:
     value = stage.figures.get(key)
-    return [str(one) for one in value] if isinstance(value, list) else []
+    return [str(value) for value in value] if isinstance(value, list) else []
 
 
 def _finding(cause: Cause, trend: Trend | None) -> FindingView:
     name = anchor("finding", cause.first.key)
-    exhibit = next((one.exhibit for one in cause.symptoms if one.exhibit), None)
+    exhibit = next((symptom.exhibit for symptom in cause.symptoms if symptom.exhibit), None)
     news = ""
     if trend is not None:
-        news = "new" if any(one.key in trend.new for one in cause.symptoms) else "as before"
+        news = "new" if any(symptom.key in trend.new for symptom in cause.symptoms) else "as before"
     return FindingView(name, cause, news, _shown(name, exhibit))
 
 
-def _new_first(found: tuple[FindingView, ...]) -> tuple[FindingView, ...]:
-    return tuple(sorted(found, key=lambda one: one.news == "as before"))
+def _new_first(finding_views: tuple[FindingView, ...]) -> tuple[FindingView, ...]:
+    return tuple(sorted(finding_views, key=lambda view: view.news == "as before"))
 
 
-def shown(name: str, exhibit: Exhibit) -> Shown:
+def shown(name: str, exhibit: Exhibit) -> BehaviourView:
     """A behaviour ready for the template; `name` is the anchor of what it stands in."""
-    return Shown(name, exhibit, tuple(_told(exhibit.reasons)))
+    return BehaviourView(name, exhibit, tuple(_told(exhibit.reasons)))
 
 
-def _shown(name: str, exhibit: Exhibit | None) -> Shown | None:
+def _shown(name: str, exhibit: Exhibit | None) -> BehaviourView | None:
     return None if exhibit is None else shown(name, exhibit)
 
 
-def _told(reasons: tuple[Reason, ...]) -> Iterator[Told]:
+def _told(reasons: tuple[Reason, ...]) -> Iterator[ExplanationLine]:
     for number, reason in enumerate(reasons):
         false = reason.outcome == "is FALSE"
         below = False
@@ -293,7 +301,7 @@ def _told(reasons: tuple[Reason, ...]) -> Iterator[Told]:
             if later.depth <= reason.depth:
                 break
             below = below or later.outcome == "is FALSE"
-        yield Told(reason, false, false and not below)
+        yield ExplanationLine(reason, false, false and not below)
 
 
 _BLANK: dict[str, JsonValue] = {
@@ -364,14 +372,14 @@ def _stage_gaps(stage: StageFinished) -> Iterator[Gap]:
     for reason in _names(stage, "vacuous"):
         yield Gap(where, reason)
     unjudged = stage.figures.get("unjudged")
-    for one in unjudged if isinstance(unjudged, list) else []:
-        if isinstance(one, dict):
-            traces = one.get("traces")
-            told = counted(traces if isinstance(traces, int) else 0, "trace")
-            yield Gap(where, f"{told} could not be judged: {one.get('reason')}")
+    for value in unjudged if isinstance(unjudged, list) else []:
+        if isinstance(value, dict):
+            traces = value.get("traces")
+            text = counted(traces if isinstance(traces, int) else 0, "trace")
+            yield Gap(where, f"{text} could not be judged: {value.get('reason')}")
     for name in _names(stage, "missed"):
         yield Gap(where, name)
-    inconclusive = sum(_number_in(stage, "tests", one) for one in ("inconclusive", "spoiled"))
+    inconclusive = sum(_number_in(stage, "tests", value) for value in ("inconclusive", "spoiled"))
     if inconclusive:
         yield Gap(where, f"{counted(inconclusive, 'test')} could not be judged: {stage.summary}")
     elif stage.verdict is Verdict.INCONCLUSIVE and not _told_already(stage):
@@ -381,9 +389,9 @@ def _stage_gaps(stage: StageFinished) -> Iterator[Gap]:
 def _entries_left_out(stage: StageFinished, where: str) -> Iterator[Gap]:
     """Entries of a .cfg that the engine did not follow."""
     entries = stage.figures.get("left_out")
-    for one in entries if isinstance(entries, list) else []:
-        if isinstance(one, dict):
-            yield Gap(f"{where}, {one.get('entry')}", str(one.get("why")))
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, dict):
+            yield Gap(f"{where}, {entry.get('entry')}", str(entry.get("why")))
 
 
 def _told_already(stage: StageFinished) -> bool:

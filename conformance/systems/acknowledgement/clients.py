@@ -44,7 +44,7 @@ class Producer:
 
 
 @dataclass(slots=True)
-class Consumer:
+class FetchingConsumer:
     """A consumer: where its fetch waits, its position, its last answer."""
 
     leader: str = NOWHERE

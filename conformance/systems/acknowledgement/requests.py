@@ -37,7 +37,7 @@ _FEW_SHARDS = 1
 """The lists' number is a matter of speed; a broker is made for every test."""
 
 
-class HeldActions:
+class DeferredActions:
     """What is to be looked at, until somebody is let look.
 
     In a broker the thread that queued an action does it once it holds no lock; for the spec that
@@ -75,7 +75,7 @@ class HeldActions:
 
 
 class _Entry:
-    def __init__(self, timer: HeldTimer, task: TimerTask) -> None:
+    def __init__(self, timer: ManualTimer, task: TimerTask) -> None:
         self._timer = timer
         self._task = task
 
@@ -83,7 +83,7 @@ class _Entry:
         self._timer.waiting.pop(self._task, None)
 
 
-class HeldTimer:
+class ManualTimer:
     """A timer in which each task expires when it is told to: the spec knows no time."""
 
     def __init__(self) -> None:
@@ -120,10 +120,10 @@ class BrokerRequests:
     """`impl.delayed.WaitingRequests` of one broker's process, stepped by actions."""
 
     def __init__(self, broker_id: int, clock: Clock, concurrency: Concurrency) -> None:
-        self.actions = HeldActions()
+        self.actions = DeferredActions()
         self._changes_state: greenlet | None = None
         self.parked: dict[int, TimerTask | None] = {}
-        self._timers: dict[str, HeldTimer] = {}
+        self._timers: dict[str, ManualTimer] = {}
         self._waiting = WaitingRequests(
             clock,
             concurrency,
@@ -134,8 +134,8 @@ class BrokerRequests:
             shards=_FEW_SHARDS,
         )
 
-    def _timer(self, name: str) -> HeldTimer:
-        return self._timers.setdefault(name, HeldTimer())
+    def _timer(self, name: str) -> ManualTimer:
+        return self._timers.setdefault(name, ManualTimer())
 
     @contextmanager
     def changing_state(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from conformance.systems.acknowledgement.clients import NOWHERE, Consumer, Producer
+from conformance.systems.acknowledgement.clients import NOWHERE, FetchingConsumer, Producer
 from conformance.systems.acknowledgement.observation import OF_REQUESTS, VARIABLES, RequestsView
 from conformance.systems.acknowledgement.requests import NOBODY, BrokerRequests
 from conformance.systems.acknowledgement.threads import (
@@ -55,7 +55,7 @@ class AcknowledgementSystem:
         )
         self._restarts = constants["Crashes"] is True
         self._producers: dict[str, Producer] = {}
-        self._consumers: dict[str, Consumer] = {}
+        self._consumers: dict[str, FetchingConsumer] = {}
         self._actions: dict[str, Callable[..., None]] = {
             "Produce": self._produce,
             "RefuseProduce": self._produce,
@@ -82,7 +82,7 @@ class AcknowledgementSystem:
         for name in self._names:
             self._requests_of(name).actions.forget()
         self._producers = {name: Producer() for name in self._producer_names}
-        self._consumers = {name: Consumer() for name in self._consumer_names}
+        self._consumers = {name: FetchingConsumer() for name in self._consumer_names}
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the implementation cannot."""
@@ -148,7 +148,7 @@ class AcknowledgementSystem:
             for name in self._names
             if self._requests_of(name).actions.by != NOBODY
         ]
-        own = [Action(request_step(one.name), one.args) for one in self._replication.offers()]
+        own = [Action(request_step(offer.name), offer.args) for offer in self._replication.offers()]
         return frozenset([*own, *looks])
 
     # ---- Interruptible ---------------------------------------------------------------------
@@ -200,7 +200,10 @@ class AcknowledgementSystem:
         """What waits at the broker goes with its process; clients see the connection break."""
         self._replication.apply(Action("Crash", (broker, log_end, high_watermark)))
         self._replication.lose_parked_at(broker)
-        clients: list[Producer | Consumer] = [*self._producers.values(), *self._consumers.values()]
+        clients: list[Producer | FetchingConsumer] = [
+            *self._producers.values(),
+            *self._consumers.values(),
+        ]
         for client in clients:
             if client.leader == broker and client.operation is not None:
                 client.leader, client.error, client.operation = NOWHERE, _BROKEN, None
@@ -208,36 +211,36 @@ class AcknowledgementSystem:
     # ---- requests --------------------------------------------------------------------------
 
     def _produce(self, leader: str, producer: str, acks: str) -> None:
-        one, broker = self._producers[producer], self._replication.broker(leader)
-        one.leader, one.acks = leader, acks
+        item, broker = self._producers[producer], self._replication.broker(leader)
+        item.leader, item.acks = leader, acks
 
         def answer(responses: Mapping[TopicPartition, ProducePartitionResponse]) -> None:
-            one.operation = None
-            one.answer(responses[TOPIC_PARTITION])
+            item.operation = None
+            item.answer(responses[TOPIC_PARTITION])
 
-        one.operation = self._requests_of(leader).produce(
+        item.operation = self._requests_of(leader).produce(
             broker.replica_manager, TOPIC_PARTITION, RECORD, _ACKS[acks], answer
         )
 
     def _expire_produce(self, producer: str) -> None:
-        one = self._producers[producer]
-        self._requests_of(_waits_at(one)).expire(one.operation)
+        item = self._producers[producer]
+        self._requests_of(_waits_at(item)).expire(item.operation)
 
     def _fetch_as_consumer(self, leader: str, consumer: str) -> None:
-        one, broker = self._consumers[consumer], self._replication.broker(leader)
-        one.leader = leader
+        fetching_consumer, broker = self._consumers[consumer], self._replication.broker(leader)
+        fetching_consumer.leader = leader
 
         def answer(partitions: Mapping[TopicPartition, FetchPartitionData]) -> None:
-            one.operation = None
-            one.answer(partitions[TOPIC_PARTITION])
+            fetching_consumer.operation = None
+            fetching_consumer.answer(partitions[TOPIC_PARTITION])
 
-        one.operation = self._requests_of(leader).fetch_as_consumer(
-            broker.replica_manager, TOPIC_PARTITION, one.offset, answer
+        fetching_consumer.operation = self._requests_of(leader).fetch_as_consumer(
+            broker.replica_manager, TOPIC_PARTITION, fetching_consumer.offset, answer
         )
 
     def _expire_consumer_fetch(self, consumer: str) -> None:
-        one = self._consumers[consumer]
-        self._requests_of(_waits_at(one)).expire(one.operation)
+        fetching_consumer = self._consumers[consumer]
+        self._requests_of(_waits_at(fetching_consumer)).expire(fetching_consumer.operation)
 
     def _expire_fetch(self, follower: str) -> None:
         leader = self._replication.parked_at(follower)
@@ -245,14 +248,14 @@ class AcknowledgementSystem:
         requests.expire(requests.parked.get(follower_id))
 
 
-def _waits_at(client: Producer | Consumer) -> str:
+def _waits_at(client: Producer | FetchingConsumer) -> str:
     if client.leader == NOWHERE:
         raise ActionRefused("this client's request waits nowhere")
     return client.leader
 
 
 def _sorted(value: Value) -> tuple[str, ...]:
-    return tuple(sorted(str(one) for one in cast("frozenset[Value]", value)))
+    return tuple(sorted(str(value) for value in cast("frozenset[Value]", value)))
 
 
 class Factory:

@@ -9,11 +9,11 @@ from impl.control_requests import ControlRequest, ControlResponse
 from impl.controller.channel_manager import ControllerBrokerStateInfo
 
 
-class ConnectionLost(ConnectionError):
+class ControllerConnectionLost(ConnectionError):
     """The request or its answer did not arrive."""
 
 
-class Connection:
+class ControllerConnection:
     """A `ControllerNetworkClient`; the sending thread runs as a greenlet that waits in it."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Connection:
         answer = self._wait()
         self.is_sent, self.response = False, None
         if answer is None:
-            raise ConnectionLost("the connection broke")
+            raise ControllerConnectionLost("the connection broke")
         return answer
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class Connection:
     def _wait() -> ControlResponse | None:
         parent = getcurrent().parent
         if parent is None:
-            raise ConnectionLost("nobody steps this thread")
+            raise ControllerConnectionLost("nobody steps this thread")
         answer: ControlResponse | None = parent.switch()
         return answer
 

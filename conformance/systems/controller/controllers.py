@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from conformance.systems.controller.connection import Connection
+from conformance.systems.controller.connection import ControllerConnection
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.threads import StartedThreads
 from impl.clock import MockClock
@@ -60,12 +60,12 @@ class _Batch(ControllerBrokerRequestBatch):
 
 
 @dataclass(slots=True)
-class Controller:
+class ElectedController:
     """One controller, from its election to its resignation."""
 
     kafka: KafkaController
     batch: _Batch
-    connections: dict[int, Connection]
+    connections: dict[int, ControllerConnection]
     threads: StartedThreads
     events: list[ControllerEvent] = field(default_factory=list)
     is_gathering: bool = False
@@ -119,10 +119,10 @@ class Controller:
 
     def info(self, broker: int) -> ControllerBrokerStateInfo:
         """The queue and the thread for a broker."""
-        found = self.kafka.channel_manager.broker_state_info.get(broker)
-        if found is None:
+        info = self.kafka.channel_manager.broker_state_info.get(broker)
+        if info is None:
             raise ActionRefused(f"the controller does not talk to broker {broker}")
-        return found
+        return info
 
     def requests(self, broker: int) -> tuple[ControlRequest, ...]:
         """What is under way to a broker and queued for it, oldest first."""
@@ -155,18 +155,18 @@ def _event_of(answer: ControlResponse | None, broker: int) -> ControllerEvent | 
             return None
 
 
-def elect(zookeeper: ZooKeeperState) -> Controller:
+def elect(zookeeper: ZooKeeperState) -> ElectedController:
     """A new controller takes over; what it has to tell is in its batch."""
     config = ControllerConfig(_CONTROLLER_BROKER)
     context = ControllerContext()
-    connections: dict[int, Connection] = {}
+    connections: dict[int, ControllerConnection] = {}
     events: list[ControllerEvent] = []
 
-    def connect(broker: UpdateMetadataBroker) -> Connection:
+    def connect(broker: UpdateMetadataBroker) -> ControllerConnection:
         former = connections.get(broker.id)
         if former is not None:
             former.end()
-        connections[broker.id] = Connection()
+        connections[broker.id] = ControllerConnection()
         return connections[broker.id]
 
     logger, threads = StateChangeLogger(_CONTROLLER_BROKER), StartedThreads()
@@ -175,7 +175,7 @@ def elect(zookeeper: ZooKeeperState) -> Controller:
     )
     batch = _Batch(config, lambda: context, logger, channels, events.append)
     kafka = KafkaController(zookeeper, context, channels, batch)
-    controller = Controller(kafka, batch, connections, threads, events)
+    controller = ElectedController(kafka, batch, connections, threads, events)
     controller.begin()
     kafka.on_controller_failover()
     return controller

@@ -68,7 +68,7 @@ class _NoAlterPartitions:
         on_complete(Errors.INVALID_REQUEST)
 
 
-class Node:
+class ControllerNode:
     """A broker's process; a restart is a new object on the same disk."""
 
     def __init__(self, broker_id: int, epoch: int, disk: MemoryDisk, threads: Concurrency) -> None:

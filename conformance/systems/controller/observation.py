@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from conformance.systems.controller.connection import Connection
-from conformance.systems.controller.controllers import Controller, type_of
-from conformance.systems.controller.node import TOPIC_PARTITION, Node
+from conformance.systems.controller.connection import ControllerConnection
+from conformance.systems.controller.controllers import ElectedController, type_of
+from conformance.systems.controller.node import TOPIC_PARTITION, ControllerNode
 from conformance.tla import Fn, Value, make_function
 from impl.control_requests import (
     LEADER_DURING_DELETE,
@@ -26,7 +26,7 @@ NO_EPOCH = -1
 NO_TOPIC = 0
 
 
-class Names:
+class ControllerNames:
     """The spec's names of brokers and topics, and the implementation's."""
 
     def __init__(self, brokers: tuple[str, ...]) -> None:
@@ -40,11 +40,11 @@ class Names:
 
     def brokers(self, ids: Iterable[int]) -> frozenset[Value]:
         """A set of brokers."""
-        return frozenset(self._names.get(one, one) for one in ids)
+        return frozenset(self._names.get(id_, id_) for id_ in ids)
 
     def by_broker(self, values: Mapping[int, Value]) -> Value:
         """A function on brokers."""
-        return make_function({self._names[one]: value for one, value in values.items()})
+        return make_function({self._names[id_]: value for id_, value in values.items()})
 
 
 def topic_id(number: int) -> str:
@@ -56,10 +56,10 @@ def _topic_number(id_: str | None) -> int:
     return NO_TOPIC if id_ is None else int(id_)
 
 
-class Observer:
+class ControllerObserver:
     """Makes values of the objects."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: ControllerNames) -> None:
         self._names = names
         decision: dict[Value, Value] = {
             "leader": "none",
@@ -102,11 +102,11 @@ class Observer:
 
     # ---- controllers -----------------------------------------------------------------------
 
-    def controller(self, controller: Controller | None) -> dict[str, Value]:
+    def controller(self, controller: ElectedController | None) -> dict[str, Value]:
         """The variables that are functions of the controllers, of one of them."""
         return {name: value(self, controller) for name, value in OF_CONTROLLERS.items()}
 
-    def context(self, controller: Controller | None) -> Fn:
+    def context(self, controller: ElectedController | None) -> Fn:
         """What a controller believes; nothing before it is elected and after it resigned."""
         state = "None" if controller is None else controller.state
         if controller is None or state == "Resigned":
@@ -147,10 +147,10 @@ class Observer:
 
     def _by_broker(self, values: Mapping[int, Value], otherwise: Value) -> Value:
         return self._names.by_broker(
-            {one: values.get(one, otherwise) for one in self._names.ids.values()}
+            {id_: values.get(id_, otherwise) for id_ in self._names.ids.values()}
         )
 
-    def batch(self, controller: Controller | None) -> Fn:
+    def batch(self, controller: ElectedController | None) -> Fn:
         """A batch's registries."""
         if controller is None:
             return Fn(
@@ -162,7 +162,7 @@ class Observer:
                 }
             )
         batch = controller.batch
-        told: dict[int, Value] = {
+        report: dict[int, Value] = {
             broker: self._leader_and_isr(states[TOPIC_PARTITION])
             for broker, states in batch.leader_and_isr_request_map.items()
         }
@@ -180,7 +180,7 @@ class Observer:
         known = controller.kafka.context.topic_ids.get(TOPIC_PARTITION.topic)
         return Fn(
             {
-                "leaderAndIsr": self._by_broker(told, self._no_state),
+                "leaderAndIsr": self._by_broker(report, self._no_state),
                 "updateMetadata": self._names.brokers(batch.update_metadata_request_broker_set),
                 "partitionInfo": self._partition_info(info, known),
                 "stopReplica": self._by_broker(stopped, self._no_stop),
@@ -215,12 +215,12 @@ class Observer:
 
     # ---- the network -----------------------------------------------------------------------
 
-    def queue(self, controller: Controller | None) -> Value:
+    def queue(self, controller: ElectedController | None) -> Value:
         """What each broker is still to be told."""
         queued: dict[int, Value] = {
             broker: ()
             if controller is None
-            else tuple(self.request(one) for one in controller.requests(broker))
+            else tuple(self.request(id_) for id_ in controller.requests(broker))
             for broker in self._names.ids.values()
         }
         return self._names.by_broker(queued)
@@ -247,29 +247,29 @@ class Observer:
         return Fn({**self._no_request, **fields})
 
     def _of_metadata(self, request: UpdateMetadataRequest) -> dict[Value, Value]:
-        told: dict[Value, Value] = {
+        report: dict[Value, Value] = {
             "live": self._names.brokers(broker.id for broker in request.live_brokers)
         }
         id_ = request.topic_ids.get(TOPIC_PARTITION.topic)
         for state in request.partition_states:
-            told |= self._partition_info(state, id_)
-            told["partitions"] = told.pop("present")
-        return told
+            report |= self._partition_info(state, id_)
+            report["partitions"] = report.pop("present")
+        return report
 
-    def channels(self, controller: Controller | None) -> Value:
+    def channels(self, controller: ElectedController | None) -> Value:
         """What the heads of the queues have come to."""
         connections = {} if controller is None else controller.connections
         return self._names.by_broker(
-            {one: _channel(connections.get(one)) for one in self._names.ids.values()}
+            {id_: _channel(connections.get(id_)) for id_ in self._names.ids.values()}
         )
 
     # ---- brokers ---------------------------------------------------------------------------
 
-    def node(self, node: Node) -> dict[str, Value]:
+    def node(self, node: ControllerNode) -> dict[str, Value]:
         """The variables that are functions of the brokers, of one of them."""
         return {name: value(self, node) for name, value in OF_BROKERS.items()}
 
-    def partition(self, node: Node) -> Fn:
+    def partition(self, node: ControllerNode) -> Fn:
         """The partition as a broker has it."""
         partition = node.partition
         if partition is None:
@@ -285,7 +285,7 @@ class Observer:
             }
         )
 
-    def metadata(self, node: Node) -> Fn:
+    def metadata(self, node: ControllerNode) -> Fn:
         """What a broker tells clients."""
         snapshot = node.metadata
         state = snapshot.partition_states.get(TOPIC_PARTITION)
@@ -293,7 +293,7 @@ class Observer:
         return Fn({**known, "live": self._names.brokers(snapshot.alive_brokers)})
 
 
-def _channel(connection: Connection | None) -> Fn:
+def _channel(connection: ControllerConnection | None) -> Fn:
     if connection is None or not connection.is_sent:
         return Fn({"state": "None", "error": "NONE", "partitionError": "NONE"})
     if connection.response is None:
@@ -314,19 +314,19 @@ def _partition_error(response: ControlResponse) -> Errors:
     return response.partitions.get(TOPIC_PARTITION, Errors.NONE)
 
 
-OF_CONTROLLERS: dict[str, Callable[[Observer, Controller | None], Value]] = {
-    "context": Observer.context,
-    "batch": Observer.batch,
-    "queue": Observer.queue,
-    "channel": Observer.channels,
+OF_CONTROLLERS: dict[str, Callable[[ControllerObserver, ElectedController | None], Value]] = {
+    "context": ControllerObserver.context,
+    "batch": ControllerObserver.batch,
+    "queue": ControllerObserver.queue,
+    "channel": ControllerObserver.channels,
 }
 """Each variable that is a function of the controllers' epochs, and how a controller shows it."""
 
-OF_BROKERS: dict[str, Callable[[Observer, Node], Value]] = {
-    "partition": Observer.partition,
+OF_BROKERS: dict[str, Callable[[ControllerObserver, ControllerNode], Value]] = {
+    "partition": ControllerObserver.partition,
     "hasLog": lambda _, node: node.has_log,
     "seenController": lambda _, node: node.controller_epoch,
-    "metadata": Observer.metadata,
+    "metadata": ControllerObserver.metadata,
     "brokerEpoch": lambda _, node: node.epoch,
 }
 """Each variable that is a function of the brokers, and how a broker shows it."""

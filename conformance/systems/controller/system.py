@@ -7,15 +7,15 @@ from itertools import chain
 from typing import cast
 
 from conformance.errors import UserError
-from conformance.systems.controller.connection import Connection
-from conformance.systems.controller.controllers import Controller, elect
-from conformance.systems.controller.node import TOPIC_PARTITION, Node
+from conformance.systems.controller.connection import ControllerConnection
+from conformance.systems.controller.controllers import ElectedController, elect
+from conformance.systems.controller.node import TOPIC_PARTITION, ControllerNode
 from conformance.systems.controller.observation import (
     OF_BROKERS,
     OF_CONTROLLERS,
     VARIABLES,
-    Names,
-    Observer,
+    ControllerNames,
+    ControllerObserver,
     topic_id,
 )
 from conformance.systems.protocol import ActionRefused, CannotSnapshot, Observation
@@ -45,11 +45,11 @@ class ControllerSystem:
         epochs = constants["ControllerEpochs"]
         if not isinstance(replicas, tuple) or not isinstance(epochs, frozenset):
             raise UserError("Replicas must be a sequence of brokers, ControllerEpochs a set.")
-        self._names = Names(tuple(str(name) for name in replicas))
+        self._names = ControllerNames(tuple(str(name) for name in replicas))
         self._brokers = tuple(self._names.ids.values())
         self._epochs = sorted(cast("int", epoch) for epoch in epochs)
         self._late_requests = constants["LateRequests"] is True
-        self._observer = Observer(self._names)
+        self._observer = ControllerObserver(self._names)
         self._interruptible = False
         self._concurrency: StartedThreads | InterruptibleThreads = StartedThreads()
         self._actions: dict[str, Callable[..., None]] = {
@@ -85,7 +85,7 @@ class ControllerSystem:
             self._concurrency = InterruptibleThreads()
         self.close()
         self._zookeeper = ZooKeeperState(broker_epochs=dict.fromkeys(self._brokers, 0))
-        self._nodes = {one: self._start(one, 0, MemoryDisk()) for one in self._brokers}
+        self._nodes = {broker: self._start(broker, 0, MemoryDisk()) for broker in self._brokers}
         self._online = dict.fromkeys(self._brokers, True)
         self._late: dict[int, ControlRequest | None] = dict.fromkeys(self._brokers)
         self._topics_created = 0
@@ -105,15 +105,15 @@ class ControllerSystem:
             for connection in controller.connections.values():
                 connection.end()
 
-    def _start(self, broker: int, epoch: int, disk: MemoryDisk) -> Node:
-        return Node(broker, epoch, disk, self._concurrency)
+    def _start(self, broker: int, epoch: int, disk: MemoryDisk) -> ControllerNode:
+        return ControllerNode(broker, epoch, disk, self._concurrency)
 
     def apply(self, action: Action) -> None:
         """Make the controllers, their threads or the brokers take one step."""
         step = self._actions.get(action.name)
         if step is None:
             raise ActionRefused(f"the adapter knows no action {action.name}")
-        arguments = [self._names.ids.get(str(one), one) for one in action.args]
+        arguments = [self._names.ids.get(str(value), value) for value in action.args]
         self._forget(action.name, arguments)
         step(*arguments)
 
@@ -134,7 +134,7 @@ class ControllerSystem:
             controller.threads.demand_started()
         controllers = {epoch: self._see_controller(epoch) for epoch in self._epochs}
         nodes = {broker: self._see_node(broker) for broker in self._brokers}
-        late = {one: self._observer.request(self._late[one]) for one in self._brokers}
+        late = {broker: self._observer.request(self._late[broker]) for broker in self._brokers}
         values: dict[str, Value] = {
             "registration": self._observer.registration(self._zookeeper),
             "activeController": self._zookeeper.controller_epoch,
@@ -143,9 +143,13 @@ class ControllerSystem:
             "late": self._names.by_broker(late),
         }
         for name in OF_CONTROLLERS:
-            values[name] = make_function({one: seen[name] for one, seen in controllers.items()})
+            values[name] = make_function(
+                {broker: seen[name] for broker, seen in controllers.items()}
+            )
         for name in OF_BROKERS:
-            values[name] = self._names.by_broker({one: seen[name] for one, seen in nodes.items()})
+            values[name] = self._names.by_broker(
+                {broker: seen[name] for broker, seen in nodes.items()}
+            )
         return Observation(values)
 
     def _see_controller(self, epoch: int) -> dict[str, Value]:
@@ -165,7 +169,7 @@ class ControllerSystem:
 
     def snapshot(self) -> Snapshot:
         """Controllers, brokers, ZooKeeper and what is under way between them."""
-        connections = (one.connections.values() for one in self._controllers.values())
+        connections = (controller.connections.values() for controller in self._controllers.values())
         if any(connection.waits for connection in chain.from_iterable(connections)):
             raise CannotSnapshot("a sending thread waits for an answer")
         return self._rewinder.take()
@@ -228,13 +232,13 @@ class ControllerSystem:
 
     # ---- state changes ---------------------------------------------------------------------
 
-    def _controller(self, epoch: int) -> Controller:
-        found = self._controllers.get(epoch)
-        if found is None:
+    def _controller(self, epoch: int) -> ElectedController:
+        controller = self._controllers.get(epoch)
+        if controller is None:
             raise ActionRefused(f"there is no controller {epoch}")
-        return found
+        return controller
 
-    def _gathering(self, epoch: int) -> Controller:
+    def _gathering(self, epoch: int) -> ElectedController:
         controller = self._controller(epoch)
         controller.begin()
         return controller
@@ -265,12 +269,12 @@ class ControllerSystem:
         return self._brokers if assignment is None else assignment.replicas
 
     def _remove_replica(self, epoch: int, broker: int) -> None:
-        target = tuple(one for one in self._assigned if one != broker)
+        target = tuple(id_ for id_ in self._assigned if id_ != broker)
         self._gathering(epoch).kafka.on_partition_reassignment(TOPIC_PARTITION, target)
 
     def _add_replica(self, epoch: int, broker: int) -> None:
         had = {*self._assigned, broker}
-        target = tuple(one for one in self._brokers if one in had)
+        target = tuple(broker for broker in self._brokers if broker in had)
         self._gathering(epoch).kafka.on_partition_reassignment(TOPIC_PARTITION, target)
 
     def _on_broker_failure(self, epoch: int, broker: int) -> None:
@@ -288,7 +292,7 @@ class ControllerSystem:
         self._gathering(epoch).kafka.do_controlled_shutdown(broker)
 
     @staticmethod
-    def _end_connection(controller: Controller, broker: int) -> None:
+    def _end_connection(controller: ElectedController, broker: int) -> None:
         connection = controller.connections.pop(broker, None)
         if connection is not None:
             connection.end()
@@ -344,7 +348,7 @@ class ControllerSystem:
         self._still_under_way(connection, broker)
         connection.lose()
 
-    def _still_under_way(self, connection: Connection | None, broker: int) -> None:
+    def _still_under_way(self, connection: ControllerConnection | None, broker: int) -> None:
         """What was sent and not yet handled may arrive although its connection breaks."""
         if connection is None or not connection.is_sent or connection.response is not None:
             return

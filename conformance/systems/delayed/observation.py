@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.systems.delayed.world import Check, Operation, World
+from conformance.systems.delayed.world import Operation, QueuedCheck, World
 from conformance.systems.protocol import ActionRefused
 from conformance.tla import Value, make_function
 
@@ -49,7 +49,7 @@ OF_PURGATORY: dict[str, Callable[[World], Value]] = {
     "called": lambda world: _of_operations(world, lambda each: each.called),
     "expired": lambda world: _of_operations(world, lambda each: each.expired),
     "actions": lambda world: tuple(
-        action.key for action in world.actions.pending() if isinstance(action, Check)
+        action.key for action in world.actions.pending() if isinstance(action, QueuedCheck)
     ),
 }
 """Each variable, and how the objects show it."""

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from impl.deterministic_scheduler import FINISHED
 
 
-class Kind(Enum):
+class SectionKind(Enum):
     """What a thread is about to do."""
 
     START = auto()
@@ -35,39 +35,39 @@ class Kind(Enum):
     FINISHED = auto()
 
 
-_EXACT: Mapping[str, Kind] = MappingProxyType(
+_EXACT: Mapping[str, SectionKind] = MappingProxyType(
     {
-        "start": Kind.START,
-        FINISHED: Kind.FINISHED,
-        "callback": Kind.CALLBACK,
-        "expiration": Kind.EXPIRATION,
-        "looked": Kind.LOOKED,
-        "lock state": Kind.STATE,
-        "lock action queue": Kind.QUEUE,
-        "lock delayed estimated": Kind.ESTIMATED,
-        "lock delayed shard 0": Kind.SHARD,
-        "lock executor-delayed timer": Kind.ADD_TO_TIMER,
-        "lock timer task": Kind.TIMER_TASK,
-        "lock timer bucket": Kind.TIMER,
-        "lock executor-delayed counter": Kind.TIMER,
-        "lock delay queue": Kind.TIMER,
+        "start": SectionKind.START,
+        FINISHED: SectionKind.FINISHED,
+        "callback": SectionKind.CALLBACK,
+        "expiration": SectionKind.EXPIRATION,
+        "looked": SectionKind.LOOKED,
+        "lock state": SectionKind.STATE,
+        "lock action queue": SectionKind.QUEUE,
+        "lock delayed estimated": SectionKind.ESTIMATED,
+        "lock delayed shard 0": SectionKind.SHARD,
+        "lock executor-delayed timer": SectionKind.ADD_TO_TIMER,
+        "lock timer task": SectionKind.TIMER_TASK,
+        "lock timer bucket": SectionKind.TIMER,
+        "lock executor-delayed counter": SectionKind.TIMER,
+        "lock delay queue": SectionKind.TIMER,
     }
 )
 
 
-def kind_of(point: str) -> Kind:
+def kind_of(point: str) -> SectionKind:
     """The kind of a point; a lock without a name of the purgatory's is an operation's."""
     known = _EXACT.get(point)
     if known is not None:
         return known
     if point.startswith("lock watchers of "):
-        return Kind.LIST
-    return Kind.COMPLETED if point.endswith(" completed") else Kind.OPERATION
+        return SectionKind.LIST
+    return SectionKind.COMPLETED if point.endswith(" completed") else SectionKind.OPERATION
 
 
-_TIMER = frozenset({Kind.TIMER})
-_ADVANCING = frozenset({Kind.TIMER, Kind.ADD_TO_TIMER})
-_NONE: frozenset[Kind] = frozenset()
+_TIMER = frozenset({SectionKind.TIMER})
+_ADVANCING = frozenset({SectionKind.TIMER, SectionKind.ADD_TO_TIMER})
+_NONE: frozenset[SectionKind] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Section:
     `same`: also once the point at which it began.
     """
 
-    freely: frozenset[Kind] = _NONE
-    once: frozenset[Kind] = _NONE
+    freely: frozenset[SectionKind] = _NONE
+    once: frozenset[SectionKind] = _NONE
     same: bool = False
 
 
@@ -88,17 +88,17 @@ SECTIONS: Mapping[str, Section] = MappingProxyType(
         "Look": Section(),
         "Release": Section(),
         "Claim": Section(),
-        "Finish": Section(_TIMER, frozenset({Kind.CALLBACK})),
-        "Watch": Section(once=frozenset({Kind.LIST})),
+        "Finish": Section(_TIMER, frozenset({SectionKind.CALLBACK})),
+        "Watch": Section(once=frozenset({SectionKind.LIST})),
         "Count": Section(),
-        "AddTimer": Section(_TIMER, frozenset({Kind.TIMER_TASK})),
+        "AddTimer": Section(_TIMER, frozenset({SectionKind.TIMER_TASK})),
         "CancelTimer": Section(_TIMER),
         "Event": Section(),
-        "Snapshot": Section(once=frozenset({Kind.LIST})),
+        "Snapshot": Section(once=frozenset({SectionKind.LIST})),
         "Drop": Section(),
         "Forget": Section(),
         "TakeAction": Section(),
-        "RemoveList": Section(once=frozenset({Kind.LIST})),
+        "RemoveList": Section(once=frozenset({SectionKind.LIST})),
         "AdvanceClock": Section(_ADVANCING),
         "SetEstimate": Section(),
         "SnapshotKeys": Section(),
@@ -107,9 +107,11 @@ SECTIONS: Mapping[str, Section] = MappingProxyType(
         "OnExpiration": Section(),
     }
 )
-FIRST_LOOK = Section(once=frozenset({Kind.LOOKED}))
+FIRST_LOOK = Section(once=frozenset({SectionKind.LOOKED}))
 """A request's first look: it keeps the lock, and goes on to the watch lists."""
-FINISH_WITH_TRIGGER = Section(_TIMER, frozenset({Kind.CALLBACK, Kind.STATE, Kind.QUEUE}))
+FINISH_WITH_TRIGGER = Section(
+    _TIMER, frozenset({SectionKind.CALLBACK, SectionKind.STATE, SectionKind.QUEUE})
+)
 """A completion that is another operation's event."""
 
 
@@ -141,22 +143,22 @@ class ThreadState:
         if action in ("Event", "TakeAction"):
             self.checking = True
 
-    def next_action(self, kind: Kind) -> str:
+    def next_action(self, kind: SectionKind) -> str:
         """The action that begins at a point of this kind; empty if none does."""
         return _FIXED.get(kind) or self._by_context(kind)
 
-    def _by_context(self, kind: Kind) -> str:
+    def _by_context(self, kind: SectionKind) -> str:
         match kind:
-            case Kind.STATE:
+            case SectionKind.STATE:
                 is_new = self.role is Role.COMPLETER and not self.checking
                 return "Event" if is_new else "Look"
-            case Kind.SHARD:
+            case SectionKind.SHARD:
                 return self._at_shard()
-            case Kind.LIST:
+            case SectionKind.LIST:
                 return "PurgeKey" if self.role is Role.REAPER else "Drop"
-            case Kind.ESTIMATED:
+            case SectionKind.ESTIMATED:
                 return "SetEstimate" if self.role is Role.REAPER else "Count"
-            case Kind.TIMER_TASK:
+            case SectionKind.TIMER_TASK:
                 return "Finish" if self.last == "Claim" else "CancelTimer"
             case _:
                 return ""
@@ -171,13 +173,13 @@ class ThreadState:
         return "Snapshot" if self.last in ("Event", "TakeAction") else "Forget"
 
 
-_FIXED: Mapping[Kind, str] = MappingProxyType(
+_FIXED: Mapping[SectionKind, str] = MappingProxyType(
     {
-        Kind.OPERATION: "Acquire",
-        Kind.COMPLETED: "Claim",
-        Kind.QUEUE: "TakeAction",
-        Kind.ADD_TO_TIMER: "AddTimer",
-        Kind.EXPIRATION: "OnExpiration",
-        Kind.LOOKED: "Release",
+        SectionKind.OPERATION: "Acquire",
+        SectionKind.COMPLETED: "Claim",
+        SectionKind.QUEUE: "TakeAction",
+        SectionKind.ADD_TO_TIMER: "AddTimer",
+        SectionKind.EXPIRATION: "OnExpiration",
+        SectionKind.LOOKED: "Release",
     }
 )

@@ -23,7 +23,7 @@ class OperationSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DelayedSettings:
     """What a model fixes. `completers` and `cancellers`: the key of each of these threads."""
 
     operations: tuple[OperationSettings, ...]
@@ -33,10 +33,10 @@ class Settings:
     purge_interval: int
 
 
-def settings_of(constants: Mapping[str, Value]) -> Settings:
+def settings_of(constants: Mapping[str, Value]) -> DelayedSettings:
     """Read a model's constants."""
     names = sorted(str(name) for name in cast("frozenset[Value]", constants["Operations"]))
-    return Settings(
+    return DelayedSettings(
         operations=tuple(_operation(constants, name) for name in names),
         keys=tuple(sorted(str(key) for key in cast("frozenset[Value]", constants["Keys"]))),
         completers=_names(constants["Completers"]),

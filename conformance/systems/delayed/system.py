@@ -11,13 +11,13 @@ from conformance.systems.delayed.sections import (
     FINISH_WITH_TRIGGER,
     FIRST_LOOK,
     SECTIONS,
-    Kind,
     Role,
     Section,
+    SectionKind,
     ThreadState,
     kind_of,
 )
-from conformance.systems.delayed.settings import Settings, settings_of
+from conformance.systems.delayed.settings import DelayedSettings, settings_of
 from conformance.systems.delayed.world import World
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla import Action, Value
@@ -81,7 +81,7 @@ class DelayedOperationsSystem:
     variables = VARIABLES
     repeatable = True
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: DelayedSettings) -> None:
         self._settings = settings
         self._triggers = frozenset(o.name for o in settings.operations if o.triggers is not None)
         self._threads: dict[str, ThreadState] = {}
@@ -142,7 +142,10 @@ class DelayedOperationsSystem:
 
     def _is_busy(self, name: str) -> bool:
         thread = self._threads.get(name)
-        return thread is not None and kind_of(self._world.scheduler.point(name)) != Kind.FINISHED
+        return (
+            thread is not None
+            and kind_of(self._world.scheduler.point(name)) != SectionKind.FINISHED
+        )
 
     # ---- taking a step ---------------------------------------------------------------------
 

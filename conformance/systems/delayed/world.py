@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from conformance.systems.delayed.settings import OperationSettings, Settings
+from conformance.systems.delayed.settings import DelayedSettings, OperationSettings
 from conformance.systems.protocol import ActionRefused
 from impl.clock import MockClock
 from impl.concurrency import Lock
@@ -36,7 +36,7 @@ class Executor:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class QueuedCheck:
     """A queued look at a key, which a completion has set off."""
 
     purgatory: DelayedOperationPurgatory[Operation]
@@ -72,7 +72,7 @@ class Operation(DelayedOperation):
         self.called += 1
         if self.settings.triggers is not None:
             self._world.happen(self.settings.triggers)
-            self._world.actions.add(Check(self._world.purgatory, self.settings.triggers))
+            self._world.actions.add(QueuedCheck(self._world.purgatory, self.settings.triggers))
 
     def on_expiration(self) -> None:
         """Count it."""
@@ -83,7 +83,7 @@ class Operation(DelayedOperation):
 class World:
     """One purgatory and the threads' bodies; the timer's wheels are so small that all are used."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: DelayedSettings) -> None:
         self.keys = settings.keys
         self.scheduler = DeterministicScheduler()
         self.clock = MockClock()

@@ -1,6 +1,6 @@
 """Commands out, answers in: the conversation with one adapter, whatever the commands mean.
 
-`Channel.call` sends several commands in one line and gives what they were answered. What goes
+`AdapterChannel.call` sends several commands in one line and gives what they were answered. What goes
 wrong is told in the adapter's own words; the channel is then broken, and `restart` starts the
 adapter afresh. Channels outlive the systems that use them: `CHANNELS` keeps what is idle.
 """
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from conformance.systems.external.transport import (
-    Ended,
+    AdapterGone,
     NoAnswer,
     Opener,
     Rubbish,
@@ -33,7 +33,7 @@ Command: TypeAlias = "Mapping[str, object] | msgspec.Raw"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AdapterTimeouts:
     """Seconds that an adapter may take."""
 
     start: float = 60.0
@@ -42,10 +42,10 @@ class Limits:
     """For any other line."""
 
 
-DEFAULT: Final = Limits()
+DEFAULT: Final = AdapterTimeouts()
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AdapterAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one command was answered: exactly one of these."""
 
     ok: msgspec.Raw = msgspec.Raw()
@@ -54,21 +54,23 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     protocol_error: str | None = None
 
 
-class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _AnswerLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: int
-    answers: list[Answer]
+    answers: list[AdapterAnswer]
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_Line).decode
+_decode = msgspec.json.Decoder(_AnswerLine).decode
 
 
-class Channel:
+class AdapterChannel:
     """A conversation with one adapter, which is started at the first call."""
 
     __slots__ = ("_fresh", "_in_flight", "_lines", "_open", "_transport", "limits", "name")
 
-    def __init__(self, name: str, opener: Opener, limits: Limits = Limits()) -> None:
+    def __init__(
+        self, name: str, opener: Opener, limits: AdapterTimeouts = AdapterTimeouts()
+    ) -> None:
         self.name, self.limits = name, limits
         self._open = opener
         self._transport: Transport | None = None
@@ -125,7 +127,7 @@ class Channel:
         if self._transport is not None:
             self._transport.hang_up()
 
-    def answers(self, commands: Sequence[Command]) -> list[Answer]:
+    def answers(self, commands: Sequence[Command]) -> list[AdapterAnswer]:
         """The answers as they came, whatever they say; at most one fails, and is the last.
 
         Raises as `call` does where there is no such answer.
@@ -144,13 +146,13 @@ class Channel:
             )
         except NoAnswer as error:
             raise self._broken(str(error), SystemHangs) from None
-        except (Ended, Rubbish) as error:
+        except (AdapterGone, Rubbish) as error:
             raise self._broken(str(error)) from None
         answers = self._checked(line, number, len(commands))
         self._in_flight = self._fresh = False
         return answers
 
-    def _checked(self, line: bytes, number: int, asked: int) -> list[Answer]:
+    def _checked(self, line: bytes, number: int, asked: int) -> list[AdapterAnswer]:
         """The answers of a line, held against the protocol."""
         try:
             reply = _decode(line)
@@ -191,9 +193,9 @@ _TOLD = 20
 """Lines of standard error in a message."""
 
 
-def _kinds(answer: Answer) -> int:
+def _kinds(answer: AdapterAnswer) -> int:
     others = (answer.refused, answer.exception, answer.protocol_error)
-    return bool(answer.ok) + sum(one is not None for one in others)
+    return bool(answer.ok) + sum(other is not None for other in others)
 
 
 @dataclass(slots=True)
@@ -203,11 +205,13 @@ class Channels:
     All of them are ended with the process. A forked child leaves its parent's alone.
     """
 
-    _idle: dict[str, list[Channel]] = field(default_factory=dict)
-    _all: list[Channel] = field(default_factory=list)
+    _idle: dict[str, list[AdapterChannel]] = field(default_factory=dict)
+    _all: list[AdapterChannel] = field(default_factory=list)
     _process: int = 0
 
-    def borrow(self, name: str, opener: Opener, limits: Limits = DEFAULT) -> Channel:
+    def borrow(
+        self, name: str, opener: Opener, limits: AdapterTimeouts = DEFAULT
+    ) -> AdapterChannel:
         """A channel for the exclusive use of the caller, until it is given back.
 
         `name` says what the opener opens: channels of one name are alike.
@@ -220,12 +224,12 @@ class Channels:
         if idle:
             channel = idle.pop()
         else:
-            channel = Channel(name, opener)
+            channel = AdapterChannel(name, opener)
             self._all.append(channel)
         channel.limits = limits
         return channel
 
-    def give_back(self, channel: Channel) -> None:
+    def give_back(self, channel: AdapterChannel) -> None:
         """Keep the channel for the next that asks for one of its name."""
         idle = self._idle.setdefault(channel.name, [])
         if channel in self._all and channel not in idle:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from conformance.errors import DataError, UserError
-from conformance.systems.external.channel import Answer, Channel, Command
+from conformance.systems.external.channel import AdapterAnswer, AdapterChannel, Command
 from conformance.systems.external.system import (
     Capability,
     ExternalFactory,
@@ -20,7 +20,7 @@ from conformance.systems.external.system import (
 )
 from conformance.systems.external.transport import (
     GRACE_SECONDS,
-    Ended,
+    AdapterGone,
     NoAnswer,
     ProcessTransport,
     Rubbish,
@@ -50,11 +50,11 @@ class Material:
     enabled: tuple[Action, ...]
 
 
-class NotKept(Exception):
+class ProtocolBreach(Exception):
     """The adapter does not keep to the protocol; the message says in what."""
 
 
-class NotApplicable(Exception):
+class PointNotApplicable(Exception):
     """The point does not concern this adapter; the message says why."""
 
 
@@ -68,7 +68,7 @@ class PointResult:
     seconds: float
 
 
-class Subject:
+class CheckedAdapter:
     """The adapter, in one conversation; and the model's part."""
 
     def __init__(self, factory: ExternalFactory, material: Material) -> None:
@@ -76,24 +76,24 @@ class Subject:
         self.channel = self.new_channel()
         self.hello: Hello | None = None
 
-    def new_channel(self) -> Channel:
+    def new_channel(self) -> AdapterChannel:
         """Another conversation, which nobody has begun."""
-        return Channel(self.factory.name, self.factory.opener, self.factory.limits)
+        return AdapterChannel(self.factory.name, self.factory.opener, self.factory.limits)
 
     def said(self) -> Hello:
-        """What the adapter has said of itself. NotKept if that could not be read."""
+        """What the adapter has said of itself. ProtocolBreach if that could not be read."""
         if self.hello is None:
-            raise NotKept("it has not answered `hello`")
+            raise ProtocolBreach("it has not answered `hello`")
         return self.hello
 
-    def greet(self, channel: Channel) -> Hello:
+    def greet(self, channel: AdapterChannel) -> Hello:
         """Say hello for the model's constants."""
         [answer] = channel.call([hello_command(self.material.constants)])
-        said = read_hello(channel.name, answer)
-        channel.limits = limits_of(self.factory.limits, said)
-        return said
+        hello = read_hello(channel.name, answer)
+        channel.limits = limits_of(self.factory.limits, hello)
+        return hello
 
-    def reset(self, channel: Channel | None = None) -> Observation:
+    def reset(self, channel: AdapterChannel | None = None) -> Observation:
         """Begin a test, and look."""
         return self.read((channel or self.channel).call([self.reset_command(), OBSERVE])[-1])
 
@@ -112,8 +112,8 @@ class Subject:
 
     def read(self, text: msgspec.Raw) -> Observation:
         """What an answer to `observe` shows."""
-        said = self.said()
-        return Observations(said.variables, frozenset(said.sometimes)).read(text)
+        hello = self.said()
+        return Observations(hello.variables, frozenset(hello.sometimes)).read(text)
 
     def close(self) -> None:
         """End the conversation."""
@@ -122,7 +122,7 @@ class Subject:
 
 def check_adapter(factory: ExternalFactory, material: Material) -> Iterator[PointResult]:
     """Hold it against each point in turn. UserError if it cannot be started at all."""
-    subject = Subject(factory, material)
+    subject = CheckedAdapter(factory, material)
     try:
         subject.channel.start()
         for point, holds in POINTS.items():
@@ -134,48 +134,52 @@ def check_adapter(factory: ExternalFactory, material: Material) -> Iterator[Poin
         subject.close()
 
 
-def _result(point: str, holds: Callable[[Subject], str], subject: Subject) -> PointResult:
+def _result(
+    point: str, holds: Callable[[CheckedAdapter], str], subject: CheckedAdapter
+) -> PointResult:
     started = time.monotonic()
     verdict = Verdict.PASS
     try:
         if subject.hello is not None and not subject.channel.ready:
             subject.greet(subject.channel)  # the point before has broken the conversation
-        told = holds(subject)
-    except NotApplicable as reason:
-        told = f"does not concern it: {reason}"
-    except (NotKept, SystemFailed, UserError, DataError) as error:
-        verdict, told = Verdict.FAIL, str(error)
+        text = holds(subject)
+    except PointNotApplicable as reason:
+        text = f"does not concern it: {reason}"
+    except (ProtocolBreach, SystemFailed, UserError, DataError) as error:
+        verdict, text = Verdict.FAIL, str(error)
     except ActionRefused as refusal:
-        verdict, told = Verdict.FAIL, f"was refused: {refusal}"
-    return PointResult(point, verdict, told, time.monotonic() - started)
+        verdict, text = Verdict.FAIL, f"was refused: {refusal}"
+    return PointResult(point, verdict, text, time.monotonic() - started)
 
 
-def _answers_hello(subject: Subject) -> str:
-    said = subject.greet(subject.channel)
+def _answers_hello(subject: CheckedAdapter) -> str:
+    hello = subject.greet(subject.channel)
     wanted = subject.material.specification
-    if said.specification != wanted:
-        raise NotKept(f"it is an adapter of {said.specification}, the model is one of {wanted}")
-    unknown = sorted({*said.variables} - {*subject.material.variables})
+    if hello.specification != wanted:
+        raise ProtocolBreach(
+            f"it is an adapter of {hello.specification}, the model is one of {wanted}"
+        )
+    unknown = sorted({*hello.variables} - {*subject.material.variables})
     if unknown:
-        raise NotKept(f"the specification has no variable {', '.join(unknown)}")
-    subject.hello = said
-    hidden = [name for name in subject.material.variables if name not in said.variables]
-    return f"{said.name}: {', '.join(said.variables)}" + (
+        raise ProtocolBreach(f"the specification has no variable {', '.join(unknown)}")
+    subject.hello = hello
+    hidden = [name for name in subject.material.variables if name not in hello.variables]
+    return f"{hello.name}: {', '.join(hello.variables)}" + (
         f"; not observed: {', '.join(hidden)}" if hidden else ""
     )
 
 
-def _answers_hello_again(subject: Subject) -> str:
+def _answers_hello_again(subject: CheckedAdapter) -> str:
     before, again = subject.said(), subject.greet(subject.channel)
     if again != before:
-        raise NotKept(f"to the same `hello` it first said {before}, then {again}")
+        raise ProtocolBreach(f"to the same `hello` it first said {before}, then {again}")
     return "the same answer"
 
 
-def _knows_what_it_does_not_know(subject: Subject) -> str:
+def _knows_what_it_does_not_know(subject: CheckedAdapter) -> str:
     answers = subject.channel.answers([NONSENSE, hello_command(subject.material.constants)])
     if len(answers) != 1 or answers[0].protocol_error is None:
-        raise NotKept(
+        raise ProtocolBreach(
             f"to an unknown command and one more it said {_told(answers)}; the answer is one "
             "`protocol_error`, and the line's other commands are left out"
         )
@@ -183,94 +187,94 @@ def _knows_what_it_does_not_know(subject: Subject) -> str:
     return _told(answers)
 
 
-def _resets(subject: Subject) -> str:
+def _resets(subject: CheckedAdapter) -> str:
     seen = subject.reset()
     _expect_initial(subject, seen)
     return f"shows the model's initial state in {len(seen)} variables"
 
 
-def _expect_initial(subject: Subject, seen: Observation) -> None:
+def _expect_initial(subject: CheckedAdapter, seen: Observation) -> None:
     material = subject.material
     for name in differing(material.variables, material.initial, seen):
         expected = material.initial[material.variables.index(name)]
-        raise NotKept(
+        raise ProtocolBreach(
             f"after `reset` {name} is {format_value(seen[name])}, in the initial state it is "
             f"{format_value(expected)}"
         )
 
 
-def _observing_changes_nothing(subject: Subject) -> str:
+def _observing_changes_nothing(subject: CheckedAdapter) -> str:
     *_, first, second = subject.channel.call([subject.reset_command(), OBSERVE, OBSERVE])
     _expect_same(subject.read(first), subject.read(second), "observing twice")
     return "twice the same"
 
 
-def _expect_same(one: Observation, other: Observation, what: str) -> None:
-    if dict(one) != dict(other):
-        raise NotKept(f"{what} shows {dict(one)}, then {dict(other)}")
+def _expect_same(observation: Observation, other: Observation, what: str) -> None:
+    if dict(observation) != dict(other):
+        raise ProtocolBreach(f"{what} shows {dict(observation)}, then {dict(other)}")
 
 
-def _takes_many_commands(subject: Subject) -> str:
+def _takes_many_commands(subject: CheckedAdapter) -> str:
     answers = subject.channel.call([subject.reset_command(), *[OBSERVE] * MANY])
     sizes = sum(len(bytes(answer)) for answer in answers)
     return f"{MANY + 1} commands in one line, {sizes:,} bytes back"
 
 
-def _applies(subject: Subject) -> str:
+def _applies(subject: CheckedAdapter) -> str:
     enabled = subject.material.enabled[:ACTIONS]
     for action in enabled:
         commands = [subject.reset_command(), subject.apply_command(action), OBSERVE]
         try:
             subject.read(subject.channel.call(commands)[-1])
         except (ActionRefused, SystemFailed) as error:
-            raise NotKept(f"{action}: {error}") from None
+            raise ProtocolBreach(f"{action}: {error}") from None
     names = dict.fromkeys(action.name for action in enabled)
     return f"{len(enabled)} actions from the initial state: {', '.join(names)}"
 
 
-def _forgets(subject: Subject) -> str:
+def _forgets(subject: CheckedAdapter) -> str:
     for action in subject.material.enabled[:ACTIONS]:
         subject.channel.call([subject.reset_command(), subject.apply_command(action)])
         _expect_initial(subject, subject.reset())
     return "nothing of the last test is left after a reset"
 
 
-def _rejects_unknown_actions(subject: Subject) -> str:
+def _rejects_unknown_actions(subject: CheckedAdapter) -> str:
     action: Command = {"command": "apply", "action": "NoSuchAction", "arguments": []}
     answers = subject.channel.answers([subject.reset_command(), action, OBSERVE])
     if len(answers) != 2:
-        raise NotKept(f"to an action that does not exist it said {_told(answers)}")
+        raise ProtocolBreach(f"to an action that does not exist it said {_told(answers)}")
     _expect_initial(subject, subject.reset())
     return _told(answers[-1:])
 
 
-def _offers(subject: Subject) -> str:
+def _offers(subject: CheckedAdapter) -> str:
     if not subject.said().offerable:
-        raise NotApplicable("it declares nothing in `offerable`")
+        raise PointNotApplicable("it declares nothing in `offerable`")
     offers: Command = {"command": "offers"}
     _, before, first, second, after = subject.channel.call(
         [subject.reset_command(), OBSERVE, offers, offers, OBSERVE]
     )
     _expect_same(subject.read(before), subject.read(after), "asking for offers")
-    one, other = (frozenset(map(read_action, _array(text))) for text in (first, second))
-    beyond = sorted({action.name for action in one} - {*subject.said().offerable})
+    item, other = (frozenset(map(read_action, _array(text))) for text in (first, second))
+    beyond = sorted({action.name for action in item} - {*subject.said().offerable})
     if beyond:
-        raise NotKept(f"it offers {', '.join(beyond)}, which `offerable` does not name")
-    if one != other:
-        raise NotKept("it offers something else when it is asked again")
-    return ", ".join(sorted(map(str, one))) or "nothing in the initial state"
+        raise ProtocolBreach(f"it offers {', '.join(beyond)}, which `offerable` does not name")
+    if item != other:
+        raise ProtocolBreach("it offers something else when it is asked again")
+    return ", ".join(sorted(map(str, item))) or "nothing in the initial state"
 
 
 def _array(text: msgspec.Raw) -> list[object]:
-    found = msgspec.json.decode(text)
-    if not isinstance(found, list):
-        raise NotKept(f"it offers {str(found)[:100]}, which is no array of actions")
-    return found
+    result = msgspec.json.decode(text)
+    if not isinstance(result, list):
+        raise ProtocolBreach(f"it offers {str(result)[:100]}, which is no array of actions")
+    return result
 
 
-def _goes_back(subject: Subject) -> str:
+def _goes_back(subject: CheckedAdapter) -> str:
     if Capability.SNAPSHOT not in subject.said().capabilities:
-        raise NotApplicable("it does not declare the capability `snapshot`")
+        raise PointNotApplicable("it does not declare the capability `snapshot`")
     before = subject.reset()
     snapshot = subject.channel.ask("snapshot")
     restore: Command = {"command": "restore", "snapshot": snapshot}
@@ -280,7 +284,7 @@ def _goes_back(subject: Subject) -> str:
     return "a snapshot is restored after every action"
 
 
-def _holds_conversations_apart(subject: Subject) -> str:
+def _holds_conversations_apart(subject: CheckedAdapter) -> str:
     other = subject.new_channel()
     try:
         subject.greet(other)
@@ -295,27 +299,27 @@ def _holds_conversations_apart(subject: Subject) -> str:
     return "two at a time do not disturb one another"
 
 
-def _ends(subject: Subject) -> str:
+def _ends(subject: CheckedAdapter) -> str:
     transport = subject.factory.opener()
     try:
         if not isinstance(transport, ProcessTransport):
-            raise NotApplicable("it is no process of ours")
+            raise PointNotApplicable("it is no process of ours")
         line = msgspec.json.encode({"id": 1, "commands": [NONSENSE]}) + b"\n"
         transport.exchange(line, subject.factory.limits.start)
         transport.hang_up()
         if not transport.ends_within(GRACE_SECONDS):
-            raise NotKept(
+            raise ProtocolBreach(
                 f"it still runs {GRACE_SECONDS:g} s after its standard input has ended: it would "
                 "stay behind if kconform were killed"
             )
-    except (Ended, NoAnswer, Rubbish) as error:
-        raise NotKept(f"another one {error}") from None
+    except (AdapterGone, NoAnswer, Rubbish) as error:
+        raise ProtocolBreach(f"another one {error}") from None
     finally:
         transport.kill()
     return "exits when its standard input ends"
 
 
-def _told(answers: list[Answer]) -> str:
+def _told(answers: list[AdapterAnswer]) -> str:
     """The answers in words, the first line of each."""
     words: list[str] = []
     for answer in answers:
@@ -329,7 +333,7 @@ def _told(answers: list[Answer]) -> str:
     return ", ".join(words)
 
 
-POINTS: Mapping[str, Callable[[Subject], str]] = {
+POINTS: Mapping[str, Callable[[CheckedAdapter], str]] = {
     "hello": _answers_hello,
     "hello again": _answers_hello_again,
     "unknown command": _knows_what_it_does_not_know,

@@ -14,9 +14,9 @@ from conformance.systems.external.channel import (
     CHANNELS,
     DEFAULT,
     PROTOCOL,
-    Channel,
+    AdapterChannel,
+    AdapterTimeouts,
     Command,
-    Limits,
 )
 from conformance.systems.external.transport import Opener, ProcessTransport, SocketTransport
 from conformance.systems.external.wire import (
@@ -59,17 +59,17 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     call_seconds: Annotated[float, msgspec.Meta(gt=0, le=3600)] | None = None
 
 
-def greet(channel: Channel, constants: Mapping[str, Value]) -> Hello:
+def greet(channel: AdapterChannel, constants: Mapping[str, Value]) -> Hello:
     """Say hello for these constants, and hold what the adapter says against the protocol.
 
     UserError if it does not speak it, or not this version; ActionRefused if it cannot take the
     constants.
     """
     try:
-        [said] = channel.call([hello_command(constants)])
+        [reply] = channel.call([hello_command(constants)])
     except SystemFailed as error:
         raise UserError(f"{error}\nNothing was tested.") from None
-    return read_hello(channel.name, said)
+    return read_hello(channel.name, reply)
 
 
 def hello_command(constants: Mapping[str, Value]) -> Command:
@@ -78,10 +78,10 @@ def hello_command(constants: Mapping[str, Value]) -> Command:
     return {"command": "hello", "protocol": PROTOCOL, "constants": values}
 
 
-def read_hello(name: str, said: msgspec.Raw) -> Hello:
+def read_hello(name: str, reply: msgspec.Raw) -> Hello:
     """The answer to `hello`. UserError if it is none, or of another version of the protocol."""
     try:
-        answer = msgspec.json.decode(said, type=Hello)
+        answer = msgspec.json.decode(reply, type=Hello)
     except msgspec.MsgspecError as error:
         raise UserError(
             f"The adapter {name} does not answer `hello` as docs/adapter-protocol.md says: "
@@ -101,19 +101,21 @@ def read_hello(name: str, said: msgspec.Raw) -> Hello:
     return answer
 
 
-def limits_of(limits: Limits, said: Hello) -> Limits:
+def limits_of(limits: AdapterTimeouts, hello: Hello) -> AdapterTimeouts:
     """The limits that the adapter has asked for."""
-    return limits if said.call_seconds is None else replace(limits, call=said.call_seconds)
+    return limits if hello.call_seconds is None else replace(limits, call=hello.call_seconds)
 
 
 class ExternalSystem:
     """Drives an adapter. An action and the observation after it travel in one line."""
 
-    def __init__(self, channel: Channel, constants: Mapping[str, Value], said: Hello) -> None:
-        self._channel, self._constants, self.hello = channel, constants, said
-        channel.limits = limits_of(channel.limits, said)
-        self._text = action_texts(said.values)
-        self._observations = Observations(said.variables, frozenset(said.sometimes))
+    def __init__(
+        self, channel: AdapterChannel, constants: Mapping[str, Value], hello: Hello
+    ) -> None:
+        self._channel, self._constants, self.hello = channel, constants, hello
+        channel.limits = limits_of(channel.limits, hello)
+        self._text = action_texts(hello.values)
+        self._observations = Observations(hello.variables, frozenset(hello.sometimes))
         self._observed: Observation | None = None
         self._closed = False
 
@@ -162,9 +164,9 @@ class ExternalSystem:
         """What it would start now."""
         if not self.hello.offerable:
             return frozenset()
-        said = self._channel.ask("offers")
+        reply = self._channel.ask("offers")
         try:
-            offered = frozenset(map(read_action, said if isinstance(said, list) else [said]))
+            offered = frozenset(map(read_action, reply if isinstance(reply, list) else [reply]))
         except DataError as error:
             raise SystemFailed(f"The adapter's offers cannot be read. {error}") from None
         beyond = sorted({action.name for action in offered} - self.offerable)
@@ -202,32 +204,32 @@ class ExternalFactory:
     name: str
     """As it was given, with its scheme."""
     opener: Opener
-    limits: Limits = DEFAULT
+    limits: AdapterTimeouts = DEFAULT
 
     def __call__(self, constants: Mapping[str, Value]) -> SystemUnderTest:
         """A system for these constants. UserError if the adapter cannot be had for them."""
         channel = CHANNELS.borrow(self.name, self.opener, self.limits)
         try:
-            said = greet(channel, constants)
+            hello = greet(channel, constants)
         except BaseException as error:
             CHANNELS.give_back(channel)
             if not isinstance(error, ActionRefused):
                 raise
             raise UserError(f"The adapter {self.name} cannot take this model: {error}") from None
-        goes_back = Capability.SNAPSHOT in said.capabilities
-        return (SystemWithSnapshots if goes_back else ExternalSystem)(channel, constants, said)
+        goes_back = Capability.SNAPSHOT in hello.capabilities
+        return (SystemWithSnapshots if goes_back else ExternalSystem)(channel, constants, hello)
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """What the adapter refuses, or that it is one of another specification."""
         channel = CHANNELS.borrow(self.name, self.opener, self.limits)
         try:
-            said = greet(channel, constants)
+            hello = greet(channel, constants)
         except ActionRefused as refusal:
             return str(refusal)
         finally:
             CHANNELS.give_back(channel)
-        if said.specification != specification:
-            return f"it is an adapter of {said.specification}, the model is one of {specification}"
+        if hello.specification != specification:
+            return f"it is an adapter of {hello.specification}, the model is one of {specification}"
         return ""
 
 
@@ -247,7 +249,7 @@ def of_address(address: str) -> ExternalFactory:
             f"tcp:{address} is no address: write tcp:HOST:PORT, or tcp:PORT for this machine."
         )
     host = host.strip("[]") or "127.0.0.1"
-    limits = Limits(start=DEFAULT.call)  # it runs already
+    limits = AdapterTimeouts(start=DEFAULT.call)  # it runs already
     return ExternalFactory(
         f"tcp:{address}", lambda: SocketTransport(host, int(port), limits.start), limits
     )

@@ -32,7 +32,7 @@ GRACE_SECONDS = 2.0
 _PIECE = 65_536
 
 
-class Ended(Exception):
+class AdapterGone(Exception):
     """The adapter has gone away; the message says how."""
 
 
@@ -127,7 +127,7 @@ class _Lines:
         except BlockingIOError:
             return data
         except OSError as error:
-            raise Ended("does not read any more") from error
+            raise AdapterGone("does not read any more") from error
 
     def _receive(self) -> bool:
         """Read what is there; whether a whole line has come."""
@@ -136,9 +136,9 @@ class _Lines:
         except BlockingIOError:
             return False
         except OSError as error:
-            raise Ended("has broken the connection") from error
+            raise AdapterGone("has broken the connection") from error
         if not piece:
-            raise Ended("has ended its output")
+            raise AdapterGone("has ended its output")
         self._read += piece
         if len(self._read) > LONGEST_LINE:
             raise Rubbish(f"wrote a line without an end: {excerpt(bytes(self._read[:200]))}")
@@ -198,8 +198,8 @@ class ProcessTransport:
         """Send a line and wait for one."""
         try:
             return self._lines.exchange(line, seconds)
-        except Ended as ended:
-            raise Ended(self._how_it_ended(str(ended))) from None
+        except AdapterGone as ended:
+            raise AdapterGone(self._how_it_ended(str(ended))) from None
 
     def last_words(self) -> str:
         """The end of standard error."""

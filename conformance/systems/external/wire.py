@@ -66,12 +66,12 @@ class Observations:
     def read(self, text: msgspec.Raw) -> Observation:
         """The values shown. SystemFailed if they are not those of the declared variables."""
         key = bytes(text)
-        found = self._known.get(key)
-        if found is None:
+        observation = self._known.get(key)
+        if observation is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            found = self._known[key] = self._make(key)
-        return found
+            observation = self._known[key] = self._make(key)
+        return observation
 
     def _make(self, text: bytes) -> Observation:
         shown = msgspec.json.decode(text)
@@ -108,7 +108,7 @@ def read_action(data: object) -> Action:
     """An action of the form {"action": NAME, "arguments": [...]}. DataError if it is none."""
     match data:
         case {"action": str(name), "arguments": [*arguments]}:
-            return Action(name, tuple([from_json(one) for one in arguments]))
+            return Action(name, tuple([from_json(argument) for argument in arguments]))
     raise DataError(f"{str(data)[:100]} is no action: it needs `action` and `arguments`.")
 
 
@@ -120,14 +120,14 @@ def action_texts(form: Form) -> ApplyText:
     known: dict[Action, msgspec.Raw] = {}
 
     def text(action: Action) -> msgspec.Raw:
-        found = known.get(action)
-        if found is None:
+        entry = known.get(action)
+        if entry is None:
             body = {
                 "command": "apply",
                 "action": action.name,
                 "arguments": [to_json(value, form) for value in action.args],
             }
-            found = known[action] = msgspec.Raw(msgspec.json.encode(body))
-        return found
+            entry = known[action] = msgspec.Raw(msgspec.json.encode(body))
+        return entry
 
     return text

@@ -14,11 +14,11 @@ from impl.types import TopicPartition
 Partitions = frozenset[TopicPartition]
 
 
-class Misled(Exception):
+class ImpossibleCallback(Exception):
     """The application is told what cannot be."""
 
 
-class Callbacks:
+class RebalanceCallbacks:
     """Raises Misled at a call that does not fit those before.
 
     `is_out`: whether the consumer has left its generation now. Then partitions are lost, otherwise
@@ -43,17 +43,17 @@ class Callbacks:
 
     def _assigned(self, partitions: Partitions) -> None:
         if self.owned:
-            raise Misled(f"{partitions} are assigned before {self.owned} are revoked")
+            raise ImpossibleCallback(f"{partitions} are assigned before {self.owned} are revoked")
         self.owned = partitions
 
     def _taken(self, partitions: Partitions, *, lost: bool) -> None:
         if partitions != self.owned:
-            raise Misled(f"{partitions} are taken of {self.owned}")
+            raise ImpossibleCallback(f"{partitions} are taken of {self.owned}")
         if self._is_out is not None and self._is_out() is not lost:
-            raise Misled(f"{partitions} are called {'lost' if lost else 'revoked'}")
+            raise ImpossibleCallback(f"{partitions} are called {'lost' if lost else 'revoked'}")
         self.owned = frozenset()
 
     def check(self, assigned: Partitions) -> None:
         """Raises Misled unless the subscription has what the application was told."""
         if self._is_out is not None and self.owned != assigned:
-            raise Misled(f"{assigned} are assigned, {self.owned} was told")
+            raise ImpossibleCallback(f"{assigned} are assigned, {self.owned} was told")

@@ -8,9 +8,14 @@ from typing import TypeVar
 
 from greenlet import getcurrent
 
-from conformance.systems.group.callbacks import Callbacks
+from conformance.systems.group.callbacks import RebalanceCallbacks
 from conformance.systems.protocol import ActionRefused
-from conformance.systems.shared.group.settings import GROUP_ID, SESSION_TIMEOUT_MS, TOPIC, Settings
+from conformance.systems.shared.group.settings import (
+    GROUP_ID,
+    SESSION_TIMEOUT_MS,
+    TOPIC,
+    GroupSettings,
+)
 from conformance.systems.threads import InterruptibleThreads
 from impl.clock import MockClock
 from impl.concurrency import Concurrency
@@ -143,14 +148,14 @@ class Wire:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ConstructedConsumer:
     """A consumer that was just constructed, and what it was made of."""
 
     consumer: SteppedConsumer
     network: ConsumerNetworkClient
     subscriptions: SubscriptionState
     clock: MockClock
-    callbacks: Callbacks
+    callbacks: RebalanceCallbacks
     _assignors: list[PartitionAssignor]
 
     def use(self, names: frozenset[str]) -> None:
@@ -160,10 +165,10 @@ class Client:
 
 def start_client(
     name: str,
-    settings: Settings,
+    settings: GroupSettings,
     hand_over: Callable[[ClientRequest], None],
     concurrency: Concurrency,
-) -> Client:
+) -> ConstructedConsumer:
     """A consumer of the one topic; every request but FindCoordinator is handed over."""
     clock = MockClock(1_000_000)
     wire = Wire(hand_over)
@@ -180,7 +185,9 @@ def start_client(
         return consumer.has_generation_reset(consumer.generation)
 
     # Threads that meet may reset the generation amid a callback.
-    callbacks = Callbacks(None if isinstance(concurrency, InterruptibleThreads) else is_out)
+    callbacks = RebalanceCallbacks(
+        None if isinstance(concurrency, InterruptibleThreads) else is_out
+    )
     consumer = SteppedConsumer(
         _config(name, settings),
         ConsumerConfig(
@@ -194,10 +201,10 @@ def start_client(
         subscriptions,
         lambda: counts,
     )
-    return Client(consumer, network, subscriptions, clock, callbacks, assignors)
+    return ConstructedConsumer(consumer, network, subscriptions, clock, callbacks, assignors)
 
 
-def _config(name: str, settings: Settings) -> GroupRebalanceConfig:
+def _config(name: str, settings: GroupSettings) -> GroupRebalanceConfig:
     return GroupRebalanceConfig(
         GROUP_ID,
         settings.instances[name],

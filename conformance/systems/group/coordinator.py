@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from conformance.systems.group.timers import check_timers
 from conformance.systems.protocol import ActionRefused
-from conformance.systems.shared.group.settings import GROUP_ID, INITIAL_DELAY_MS, Settings
+from conformance.systems.shared.group.settings import GROUP_ID, INITIAL_DELAY_MS, GroupSettings
 from conformance.systems.shared.group.views import MemberRecord, RecordView
 from impl.clock import MockClock
 from impl.concurrency import Concurrency
@@ -95,7 +95,7 @@ class Coordinators:
     """Two brokers that share the offsets topic; a fail-over moves its one partition."""
 
     def __init__(
-        self, settings: Settings, unique_id: Callable[[], str], concurrency: Concurrency
+        self, settings: GroupSettings, unique_id: Callable[[], str], concurrency: Concurrency
     ) -> None:
         self._config = GroupConfig(
             group_max_size=settings.maximum_size,

@@ -7,7 +7,7 @@ from greenlet import getcurrent, greenlet
 from conformance.systems.group.consumer import FOREVER_MS, stand_still, start_client
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.shared.group.exchange import Exchange
-from conformance.systems.shared.group.settings import SESSION_TIMEOUT_MS, TOPIC, Settings
+from conformance.systems.shared.group.settings import SESSION_TIMEOUT_MS, TOPIC, GroupSettings
 from impl.concurrency import Concurrency, NoConcurrency
 from impl.errors import ApiException, Errors
 from impl.group.client.errors import DisconnectException, FencedInstanceIdException
@@ -35,7 +35,9 @@ class Process:
     Its threads are steps of the driver: `concurrency` is for locks at which one may be stopped.
     """
 
-    def __init__(self, name: str, settings: Settings, concurrency: Concurrency = _STEPPED) -> None:
+    def __init__(
+        self, name: str, settings: GroupSettings, concurrency: Concurrency = _STEPPED
+    ) -> None:
         self.name = name
         self._settings = settings
         self._concurrency = concurrency
@@ -194,7 +196,7 @@ class Process:
 
     def _demand_told(self, response: OffsetCommitResponse) -> None:
         """The application is told once what became of its commit, an error if there was one."""
-        failed = any(one.error_code is not Errors.NONE for one in response.partitions)
+        failed = any(partition.error_code is not Errors.NONE for partition in response.partitions)
         if [error is not None for error in self._told] != [failed]:
             raise ActionRefused(f"{response} comes to the application as {self._told}")
 

@@ -13,8 +13,8 @@ from conformance.systems.group.view import group_view, process_view
 from conformance.systems.protocol import ActionRefused, CannotSnapshot, Observation
 from conformance.systems.rewinding import Rewinder, Snapshot
 from conformance.systems.shared.group.exchange import Exchange
-from conformance.systems.shared.group.observation import VARIABLES, Observer
-from conformance.systems.shared.group.settings import Settings, settings_of
+from conformance.systems.shared.group.observation import VARIABLES, GroupObserver
+from conformance.systems.shared.group.settings import GroupSettings, settings_of
 from conformance.systems.shared.group.steps import (
     OF_A_PROCESS,
     REQUESTS_OF_CHANNEL,
@@ -46,10 +46,10 @@ class GroupSystem:
     variables = VARIABLES
     repeatable = True
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GroupSettings) -> None:
         self._settings = settings
         self._real_ids = settings.real_ids()
-        self._observer = Observer(settings)
+        self._observer = GroupObserver(settings)
         self._processes: dict[str, Process] = {}
         self._ids_given: dict[str, int] = {}
         self._joining: dict[greenlet, str] = {}

@@ -26,12 +26,12 @@ class WrongTimers(Exception):
 
 def check_timers(timers: Sequence[GroupOperation], group: GroupMetadata | None) -> None:
     """Raises WrongTimers. `group`: the only one of this coordinator, None if it has none."""
-    found, needed = Counter(map(_timer, timers)), _needed(group)
+    result, needed = Counter(map(_timer, timers)), _needed(group)
     possible = needed | _sessions(group)
-    for timer, number in found.items():
+    for timer, number in result.items():
         if number > 1 or timer not in possible:
             raise WrongTimers(f"{number} timers {timer}, of which none or one may be there")
-    for timer in needed - found.keys():
+    for timer in needed - result.keys():
         raise WrongTimers(f"no timer {timer}")
     for operation in timers:
         if isinstance(operation, DelayedSync) and operation.generation_id != _generation(group):

@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from conformance.systems.external import Channel
-from conformance.systems.shared.replication.controller import AlterPartitionItem, Registration
+from conformance.systems.external import AdapterChannel
+from conformance.systems.shared.replication.controller import (
+    AlterPartitionItem,
+    PartitionRegistration,
+)
 from conformance.systems.shared.replication.views import (
     BrokerView,
     MessageView,
@@ -39,7 +42,7 @@ class IsrChange(NamedTuple):
     expand: bool
 
 
-class _View(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeView(msgspec.Struct, frozen=True, array_like=True):
     """One broker as the bridge writes it: View.java."""
 
     online: bool
@@ -59,31 +62,31 @@ class _View(msgspec.Struct, frozen=True, array_like=True):
     message: tuple[str, int, int, int, int, int, str, int, int, tuple[int, ...], int, int] | None
 
 
-class _Turn(msgspec.Struct, frozen=True):
+class _BridgeTurn(msgspec.Struct, frozen=True):
     asked: tuple[str, ...]
     waited: bool
 
 
-_as_view = msgspec.json.Decoder(_View).decode
+_as_view = msgspec.json.Decoder(_BridgeView).decode
 _as_texts = msgspec.json.Decoder(list[str]).decode
 _as_proposal = msgspec.json.Decoder(Proposal | None).decode
 _as_steps = msgspec.json.Decoder(list[str]).decode
-_as_turn = msgspec.json.Decoder(_Turn).decode
+_as_turn = msgspec.json.Decoder(_BridgeTurn).decode
 _as_truth = msgspec.json.Decoder(bool).decode
 _as_number = msgspec.json.Decoder(int).decode
 
 
-class Brokers:
+class BridgedBrokers:
     """All brokers of one bridge. What is told of them is as of the last command that named them."""
 
-    def __init__(self, channel: Channel, count: int, *, partition_epochs: bool) -> None:
+    def __init__(self, channel: AdapterChannel, count: int, *, partition_epochs: bool) -> None:
         self._channel = channel
         self._ids = tuple(range(1, count + 1))
         self._partition_epochs = partition_epochs
         self._texts: dict[int, str] = {}
         self._decoded: dict[str, BrokerView] = {}
 
-    def reset(self, states: Mapping[int, Registration], version: str | None) -> None:
+    def reset(self, states: Mapping[int, PartitionRegistration], version: str | None) -> None:
         """New processes on empty disks; each hears of the partition, followers start to fetch."""
         commands: list[dict[str, object]] = [
             {"command": "reset", "brokers": len(self._ids), "metadata_version": version}
@@ -94,7 +97,7 @@ class Brokers:
                 commands.append({"command": "truncate", "broker": broker})
         self._run(commands, self._ids)
 
-    def hear(self, broker: int, state: Registration) -> None:
+    def hear(self, broker: int, state: PartitionRegistration) -> None:
         """The broker's metadata tells of the partition's registration."""
         self._run([hearing(broker, state)], (broker,))
 
@@ -179,9 +182,9 @@ class Brokers:
             return known
         return known._replace(alter_partition=alter_partition_view(item))
 
-    def _view(self, read: _View) -> BrokerView:
+    def _view(self, read: _BridgeView) -> BrokerView:
         partition_epoch = read.partition_epoch if self._partition_epochs else 0
-        fields = {name: getattr(read, name) for name in _View.__struct_fields__}
+        fields = {name: getattr(read, name) for name in _BridgeView.__struct_fields__}
         fields["message"] = MessageView() if read.message is None else MessageView(*read.message)
         fields["isr"], fields["pending_isr"] = frozenset(read.isr), frozenset(read.pending_isr)
         fields["partition_epoch"] = partition_epoch
@@ -196,7 +199,7 @@ class Brokers:
         return answers[0]
 
 
-def hearing(broker: int, state: Registration) -> dict[str, object]:
+def hearing(broker: int, state: PartitionRegistration) -> dict[str, object]:
     """The command that tells a broker of the partition's registration."""
     return {
         "command": "hear",

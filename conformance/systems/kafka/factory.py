@@ -13,7 +13,7 @@ from conformance.errors import EnvironmentProblem, UserError
 from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.deviations import Deviation, load_deviations
-from conformance.systems.external import CHANNELS, Channel, Limits
+from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.system import KafkaSystem
@@ -32,7 +32,7 @@ _JAVA_CLIENT: Final = "client"
 
 _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
-_LIMITS = Limits(start=120.0, call=30.0)
+_LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS = "Replication", "GroupMembership"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_GROUPS = "MemberIds"
@@ -70,7 +70,7 @@ class KafkaFactory:
         """Where Kafka is known to depart from the specification."""
         known = load_deviations(_TABLE)
         if self.client is None:
-            known = tuple(one for one in known if one.part != _JAVA_CLIENT)
+            known = tuple(deviation for deviation in known if deviation.part != _JAVA_CLIENT)
         return known
 
     def file(self, name: str) -> Path:
@@ -97,7 +97,7 @@ class KafkaFactory:
         coordinators = _bridge(self.release, self.name, _GROUP_COMMANDS)
         return KafkaGroupSystem(coordinators, settings_of(constants), self._clients(coordinators))
 
-    def _clients(self, coordinators: Channel) -> Channel | None:
+    def _clients(self, coordinators: AdapterChannel) -> AdapterChannel | None:
         """Where the consumers run: beside the coordinators if they are of the same jars."""
         if self.client is None or self.client == self.release:
             return None if self.client is None else coordinators
@@ -199,7 +199,7 @@ _COMMANDS: Final = ({"command": "reset", "brokers": 2, "metadata_version": None}
 _GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_delay_ms": 1},)
 
 
-def _bridge(release: str, name: str, greeting: Sequence[Mapping[str, object]]) -> Channel:
+def _bridge(release: str, name: str, greeting: Sequence[Mapping[str, object]]) -> AdapterChannel:
     """A bridge that can set up what the greeting asks for. EnvironmentProblem if it cannot."""
     channel = CHANNELS.borrow(_name(release), lambda: BridgeTransport(_command(release)), _LIMITS)
     try:
@@ -210,7 +210,7 @@ def _bridge(release: str, name: str, greeting: Sequence[Mapping[str, object]]) -
     return channel
 
 
-def _greet(channel: Channel, name: str, commands: Sequence[Mapping[str, object]]) -> None:
+def _greet(channel: AdapterChannel, name: str, commands: Sequence[Mapping[str, object]]) -> None:
     """See that the bridge can set up brokers or coordinators of this version at all."""
     if channel.ready and commands is _COMMANDS:
         return

@@ -25,13 +25,13 @@ from conformance.kafka.entities import (
     read_response,
     request_frame,
 )
-from conformance.systems.external import CHANNELS, Channel
+from conformance.systems.external import CHANNELS, AdapterChannel
 from conformance.systems.kafka.members import KafkaProcess
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.shared.group.exchange import Exchange, kind_of
-from conformance.systems.shared.group.observation import VARIABLES, Observer
+from conformance.systems.shared.group.observation import VARIABLES, GroupObserver
 from conformance.systems.shared.group.port_member import PortMember
-from conformance.systems.shared.group.settings import INITIAL_DELAY_MS, TOPIC, Settings
+from conformance.systems.shared.group.settings import INITIAL_DELAY_MS, TOPIC, GroupSettings
 from conformance.systems.shared.group.steps import (
     OF_A_PROCESS,
     REQUESTS_OF_CHANNEL,
@@ -64,7 +64,7 @@ _GROUP = "group"
 """As the bridge calls the only group (Groups.java); its partition of the offsets topic is there."""
 
 
-class _Member(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeMember(msgspec.Struct, frozen=True, array_like=True):
     """A member of the group; `request` is the number of the one that is parked."""
 
     member_id: str
@@ -76,14 +76,14 @@ class _Member(msgspec.Struct, frozen=True, array_like=True):
     request: int | None
 
 
-class _Group(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeGroup(msgspec.Struct, frozen=True, array_like=True):
     """The group as the bridge writes it: GroupView.java."""
 
     state: str
     generation: int
     protocol: str | None
     leader: str | None
-    members: tuple[_Member, ...]
+    members: tuple[_BridgeMember, ...]
     pending: tuple[str, ...]
     static: tuple[tuple[str, str], ...]
     pending_sync: tuple[str, ...]
@@ -92,7 +92,7 @@ class _Group(msgspec.Struct, frozen=True, array_like=True):
     new_member_added: bool
 
 
-class _Stored(msgspec.Struct, frozen=True, array_like=True):
+class _StoredGroup(msgspec.Struct, frozen=True, array_like=True):
     """The last GroupMetadataValue; members as (member id, instance id, assignment)."""
 
     generation: int
@@ -101,15 +101,15 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     members: tuple[tuple[str, str | None, bytes], ...]
 
 
-class _View(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeGroupStep(msgspec.Struct, frozen=True, array_like=True):
     """What has become of a step: answers as (number of the request, frame)."""
 
     answered: tuple[tuple[int, bytes], ...]
-    group: _Group | None
-    stored: _Stored | None
+    group: _BridgeGroup | None
+    stored: _StoredGroup | None
 
 
-_as_view = msgspec.json.Decoder(_View).decode
+_as_view = msgspec.json.Decoder(_BridgeGroupStep).decode
 
 
 class KafkaGroupSystem:
@@ -121,12 +121,15 @@ class KafkaGroupSystem:
     variables = VARIABLES
 
     def __init__(
-        self, channel: Channel, settings: Settings, clients: Channel | None = None
+        self,
+        channel: AdapterChannel,
+        settings: GroupSettings,
+        clients: AdapterChannel | None = None,
     ) -> None:
         self._channel = channel
         self._clients = clients
         self._settings = settings
-        self._observer = Observer(settings)
+        self._observer = GroupObserver(settings)
         self._real_ids = settings.real_ids()
         self._processes: dict[str, SeenProcess] = {}
         self._views: dict[str, ProcessView] = {}
@@ -191,7 +194,7 @@ class KafkaGroupSystem:
             if name not in self._views:
                 self._views[name] = process.view()
         return self._observer.observe(
-            self._group, tuple(self._views[one] for one in self._processes)
+            self._group, tuple(self._views[process] for process in self._processes)
         )
 
     def close(self) -> None:
@@ -239,9 +242,11 @@ class KafkaGroupSystem:
         self._learn(view.group)
         for number, frame in view.answered:
             self._take_in(number, frame)
-        held = () if view.group is None else view.group.members
+        bridge_members = () if view.group is None else view.group.members
         self._parked = {
-            one.request: self._ids.ours(one.member_id) for one in held if one.request is not None
+            member.request: self._ids.ours(member.member_id)
+            for member in bridge_members
+            if member.request is not None
         }
         self._group = self._group_view(view)
 
@@ -259,10 +264,10 @@ class KafkaGroupSystem:
 
     # ---- member ids ------------------------------------------------------------------------
 
-    def _learn(self, group: _Group | None) -> None:
+    def _learn(self, group: _BridgeGroup | None) -> None:
         """A new member id belongs to the member that joined last."""
         if group is not None:
-            for theirs in (*(one.member_id for one in group.members), *group.pending):
+            for theirs in (*(member.member_id for member in group.members), *group.pending):
                 self._give(theirs, self._joining)
 
     def _give(self, theirs: str, process: str) -> None:
@@ -271,7 +276,7 @@ class KafkaGroupSystem:
 
     # ---- the group -------------------------------------------------------------------------
 
-    def _group_view(self, view: _View) -> GroupView:
+    def _group_view(self, view: _BridgeGroupStep) -> GroupView:
         group, stored = view.group, self._stored(view.stored)
         if group is None:
             return GroupView(record=stored)
@@ -281,27 +286,27 @@ class KafkaGroupSystem:
             group.generation,
             group.protocol,
             ours(group.leader) if group.leader else None,
-            tuple([self._member(one) for one in group.members]),
-            tuple([ours(one) for one in group.pending]),
+            tuple([self._member(member_id) for member_id in group.members]),
+            tuple([ours(member_id) for member_id in group.pending]),
             tuple([(instance, ours(id)) for instance, id in group.static]),
-            tuple([ours(one) for one in group.pending_sync]),
+            tuple([ours(member_id) for member_id in group.pending_sync]),
             _JOIN_TIMERS[group.join_timer],
             -(-group.remaining_ms // INITIAL_DELAY_MS),
             group.new_member_added,
             stored,
         )
 
-    def _member(self, one: _Member) -> GroupMemberView:
+    def _member(self, member: _BridgeMember) -> GroupMemberView:
         return GroupMemberView(
-            self._ids.ours(one.member_id),
-            one.protocols,
-            one.assignment,
-            one.awaits_join,
-            one.awaits_sync,
-            one.is_new,
+            self._ids.ours(member.member_id),
+            member.protocols,
+            member.assignment,
+            member.awaits_join,
+            member.awaits_sync,
+            member.is_new,
         )
 
-    def _stored(self, stored: _Stored | None) -> RecordView | None:
+    def _stored(self, stored: _StoredGroup | None) -> RecordView | None:
         if stored is None:
             return None
         ours = self._ids.ours

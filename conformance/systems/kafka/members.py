@@ -15,7 +15,7 @@ from conformance.kafka.entities import (
     read_request,
     response_frame,
 )
-from conformance.systems.external import Channel
+from conformance.systems.external import AdapterChannel
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.shared.group.exchange import (
     Exchange,
@@ -25,11 +25,11 @@ from conformance.systems.shared.group.exchange import (
     partitions,
 )
 from conformance.systems.shared.group.port_member import MemberGeneration
-from conformance.systems.shared.group.settings import SESSION_TIMEOUT_MS, Settings
+from conformance.systems.shared.group.settings import SESSION_TIMEOUT_MS, GroupSettings
 from conformance.systems.shared.group.views import ProcessView
 
 
-class _Member(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeClient(msgspec.Struct, frozen=True, array_like=True):
     """A member as the bridge writes it: Member.java. Requests are (number, frame)."""
 
     state: str
@@ -47,7 +47,7 @@ class _Member(msgspec.Struct, frozen=True, array_like=True):
     in_flight: tuple[int, ...]
 
 
-_as_member = msgspec.json.Decoder(_Member).decode
+_as_member = msgspec.json.Decoder(_BridgeClient).decode
 
 
 class KafkaProcess:
@@ -57,7 +57,7 @@ class KafkaProcess:
     and only its answer, or its loss, goes back to the JVM.
     """
 
-    def __init__(self, channel: Channel, name: str, settings: Settings) -> None:
+    def __init__(self, channel: AdapterChannel, name: str, settings: GroupSettings) -> None:
         self._jvm = channel
         self.name = name
         self._settings = settings

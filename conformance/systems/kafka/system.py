@@ -12,8 +12,8 @@ from functools import partial
 from typing import cast
 
 from conformance.errors import UserError
-from conformance.systems.external import CHANNELS, Channel
-from conformance.systems.kafka.brokers import Brokers, IsrChange
+from conformance.systems.external import CHANNELS, AdapterChannel
+from conformance.systems.kafka.brokers import BridgedBrokers, IsrChange
 from conformance.systems.protocol import ActionRefused, Turn
 from conformance.systems.shared.replication.controller import (
     DECISIONS,
@@ -21,10 +21,10 @@ from conformance.systems.shared.replication.controller import (
     Controller,
     DecidedIsr,
     OfferedSteps,
-    Registration,
+    PartitionRegistration,
 )
 from conformance.systems.shared.replication.fetcher_loop import FetcherLoop
-from conformance.systems.shared.replication.observation import VARIABLES, Observer
+from conformance.systems.shared.replication.observation import VARIABLES, ReplicationObserver
 from conformance.systems.shared.replication.threads import in_parts
 from conformance.systems.shared.replication.views import BrokerView
 from conformance.tla import Action, Fn, Value
@@ -41,7 +41,7 @@ class KafkaSystem:
     """Not where a fetch is read and not counted: what was read is in a handler's hands."""
 
     def __init__(
-        self, channel: Channel, constants: Mapping[str, Value], metadata_version: str | None
+        self, channel: AdapterChannel, constants: Mapping[str, Value], metadata_version: str | None
     ) -> None:
         self._channel = channel
         self._metadata_version = metadata_version
@@ -50,8 +50,8 @@ class KafkaSystem:
         self._all = tuple(self._ids.values())
         self._fine = constants["Fine"] is True
         self._two_step = constants["TwoStepIsr"] is True
-        self._observer = Observer(self._names)
-        self._brokers = Brokers(channel, len(self._names), partition_epochs=self._two_step)
+        self._observer = ReplicationObserver(self._names)
+        self._brokers = BridgedBrokers(channel, len(self._names), partition_epochs=self._two_step)
         self._items: dict[int, AlterPartitionItem] = {}
         self._uncounted: set[int] = set()
         self._actions = self._by_action()
@@ -106,7 +106,7 @@ class KafkaSystem:
         # and are hidden where the specification has no numbers for them.
         self._controller = Controller(
             self._all,
-            Registration(leader, epoch, frozenset(self._all), 0),
+            PartitionRegistration(leader, epoch, frozenset(self._all), 0),
             counts_partition_epochs=True,
         )
         self._items = {}
@@ -150,19 +150,19 @@ class KafkaSystem:
         running = [broker for broker in self._all if self._view(broker).online]
         changes = [change for leader in running for change in self._conceivable(leader)]
         requests, proposals = self._brokers.intentions(running, changes)
-        found = [
+        result = [
             step
             for broker, steps in zip(running, requests, strict=True)
             for step in self._next_requests(broker, steps)
         ]
-        found += [
+        result += [
             self._steps.isr_change(
                 "ExpandIsr" if change.expand else "ShrinkIsr", change.leader, change.follower
             )
             for change, proposed in zip(changes, proposals, strict=True)
             if proposed and (self._two_step or self._controller.accepts(proposed))
         ]
-        return frozenset(found)
+        return frozenset(result)
 
     def _next_requests(self, broker: int, steps: Sequence[str]) -> list[Action]:
         leader = self._view(broker).leader
@@ -174,7 +174,11 @@ class KafkaSystem:
         if self._view(leader).leader != leader or leader in self._items:
             return []
         followers = [broker for broker in self._all if broker != leader]
-        return [IsrChange(leader, one, expand) for one in followers for expand in (True, False)]
+        return [
+            IsrChange(leader, follower, expand)
+            for follower in followers
+            for expand in (True, False)
+        ]
 
     # ---- Looping ---------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from conformance.systems.offsets.topic import Entry, HeldTopic
+from conformance.systems.offsets.topic import DeferredTopic, OffsetEntry
 from conformance.tla import Fn, Value, make_function
 from impl.group.group_offsets import CommitRecordMetadataAndOffset, GroupOffsets
 from impl.types import TopicPartition
@@ -20,7 +20,7 @@ _NOTHING = Fn({"value": 0, "at": 0})
 class OffsetsView:
     """The log, what the group has of it, and the ids of the producers by their names."""
 
-    topic: HeldTopic
+    topic: DeferredTopic
     offsets: GroupOffsets
     producers: Mapping[str, int]
 
@@ -31,7 +31,7 @@ def _log(view: OffsetsView) -> Value:
     return tuple(_record(entry, names[entry.producer]) for entry in view.topic.entries)
 
 
-def _record(entry: Entry, producer: str) -> Fn:
+def _record(entry: OffsetEntry, producer: str) -> Fn:
     return Fn({"kind": entry.kind, "value": entry.value, "producer": producer})
 
 

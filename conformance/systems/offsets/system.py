@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from conformance.errors import UserError
 from conformance.systems.offsets.observation import OF_OFFSETS, POSITION, VARIABLES, OffsetsView
-from conformance.systems.offsets.topic import HeldTopic
+from conformance.systems.offsets.topic import DeferredTopic
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.rewinding import Rewinder, Snapshot
 from conformance.tla import Action, Value
@@ -62,7 +62,7 @@ class OffsetsSystem:
         """An empty log, and a coordinator that has loaded it."""
         self._rewinder.forget()
         self._clock = MockClock(1_000_000)
-        self._topic = HeldTopic()
+        self._topic = DeferredTopic()
         self._epoch = 0
         self._answers: list[OffsetCommitResponse] = []
         self._coordinator = self._elect()
@@ -74,9 +74,9 @@ class OffsetsSystem:
             raise ActionRefused(f"the adapter knows no action {action.name}")
         self._answers.clear()
         step(*action.args)
-        told = [part.error_code for answer in self._answers for part in answer.partitions]
-        if told != _ANSWERED.get(action.name, []):
-            raise ActionRefused(f"clients are told {told}")
+        errors = [part.error_code for answer in self._answers for part in answer.partitions]
+        if errors != _ANSWERED.get(action.name, []):
+            raise ActionRefused(f"clients are told {errors}")
 
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""

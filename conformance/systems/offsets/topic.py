@@ -23,7 +23,7 @@ from impl.scheduler import ImmediateScheduler
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OffsetEntry:
     """A record as the spec has it; `producer` is None for what belongs to no transaction."""
 
     kind: str
@@ -31,7 +31,7 @@ class Entry:
     producer: int | None
 
 
-class HeldTopic:
+class DeferredTopic:
     """One partition. An append is in the log at once, and answered when `answer` is called."""
 
     num_partitions = 1
@@ -40,7 +40,7 @@ class HeldTopic:
         concurrency = NoConcurrency()
         self._topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), concurrency, 1)
         self._held: dict[int, Callable[[Errors], None]] = {}
-        self.entries: list[Entry] = []
+        self.entries: list[OffsetEntry] = []
 
     @property
     def in_flight(self) -> frozenset[int]:
@@ -76,23 +76,23 @@ class HeldTopic:
 
     def answer(self, place: int, error: Errors) -> None:
         """Answer the append of the record there."""
-        held = self._held.pop(place, None)
-        if held is None:
+        content = self._held.pop(place, None)
+        if content is None:
             raise ActionRefused(f"no append at {place} waits for an answer")
-        held(error)
+        content(error)
 
 
 def _answering(callback: AppendCallback, offset: int) -> Callable[[Errors], None]:
     return lambda error: callback(error, offset if error is Errors.NONE else -1)
 
 
-def _entry(record: Record) -> Entry:
+def _entry(record: Record) -> OffsetEntry:
     producer, is_commit = producer_of(record), marker_of(record)
     if is_commit is not None:
-        return Entry("Committed" if is_commit else "Aborted", 0, producer)
+        return OffsetEntry("Committed" if is_commit else "Aborted", 0, producer)
     if record.key is None or not isinstance(read_message_key(record.key), OffsetKey):
-        return Entry("Other", 0, None)
+        return OffsetEntry("Other", 0, None)
     if record.value is None:
-        return Entry("Expired", 0, None)
+        return OffsetEntry("Expired", 0, None)
     value = read_offset_commit_value(record.value).committed_offset
-    return Entry("Commit" if producer is None else "TxnCommit", value, producer)
+    return OffsetEntry("Commit" if producer is None else "TxnCommit", value, producer)

@@ -315,15 +315,15 @@ class Broker:
         if partition is None or not partition.is_leader:
             return []
         lagging = partition.get_out_of_sync_replicas(_ANY_LAG_MS)
-        found = []
+        result = []
         for replica in partition.remote_replicas():
             with self.admission.admitted(replica.broker_id):
                 expansion = partition.isr_expansion(replica)
             shrink = partition.isr_shrink(lagging & {replica.broker_id})
             for name, proposed in (("ExpandIsr", expansion), ("ShrinkIsr", shrink)):
                 if proposed is not None:
-                    found.append((name, replica.broker_id, proposed.sent_leader_and_isr))
-        return found
+                    result.append((name, replica.broker_id, proposed.sent_leader_and_isr))
+        return result
 
     def checkpoint_high_watermark(self, high_watermark: int) -> None:
         """The checkpoint file as it was written when the high watermark was this one."""

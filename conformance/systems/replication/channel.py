@@ -24,7 +24,7 @@ from impl.network import (
 from impl.types import EpochData, TopicPartition
 
 
-class ConnectionLost(ConnectionError):
+class LeaderConnectionLost(ConnectionError):
     """The request or its answer did not arrive."""
 
 
@@ -67,7 +67,7 @@ class ListOffsetsRoundTrip:
 RoundTrip = EpochRoundTrip | FetchRoundTrip | ListOffsetsRoundTrip
 
 
-class Connection:
+class LeaderConnection:
     """A fetcher thread's connection to its leader; only ListOffsets is sent from inside a step."""
 
     __slots__ = ("_leader",)
@@ -77,22 +77,22 @@ class Connection:
 
     def fetch(self, _request: FetchRequest, /) -> FetchResponse:
         """The channel sends fetches itself."""
-        raise ConnectionLost("fetches are stepped")
+        raise LeaderConnectionLost("fetches are stepped")
 
     def offsets_for_leader_epoch(
         self, _request: OffsetsForLeaderEpochRequest, /
     ) -> OffsetsForLeaderEpochResponse:
         """The channel sends epoch requests itself."""
-        raise ConnectionLost("epoch requests are stepped")
+        raise LeaderConnectionLost("epoch requests are stepped")
 
     def list_offsets(self, request: ListOffsetsRequest, /) -> ListOffsetsResponse:
         """Hand the request to whoever steps this thread, and wait for the answer."""
         parent = getcurrent().parent
         if parent is None:
-            raise ConnectionLost("nobody steps this thread")
+            raise LeaderConnectionLost("nobody steps this thread")
         answer = parent.switch(request)
         if not isinstance(answer, ListOffsetsResponse):
-            raise ConnectionLost("the answer was lost")
+            raise LeaderConnectionLost("the answer was lost")
         return answer
 
     def initiate_close(self) -> None:
@@ -102,7 +102,7 @@ class Connection:
         """Nothing is open."""
 
 
-class Channel:
+class FetchChannel:
     """The slot of one follower; it survives the removal and re-addition of the partition."""
 
     __slots__ = ("_follower", "_is_alive", "_read", "trip")
@@ -232,7 +232,7 @@ class Channel:
                 trip.thread.handle_partitions_with_errors((TOPIC_PARTITION,))
             case FetchRoundTrip():
                 trip.thread.remote_leader.handle_fetch_error()
-                trip.thread.handle_fetch_failure(ConnectionLost())
+                trip.thread.handle_fetch_failure(LeaderConnectionLost())
             case ListOffsetsRoundTrip():
                 self._resume(trip, None)
             case None:

@@ -91,57 +91,65 @@ def check_files(
     A segment has at most `segment_bytes`, unless it is one batch; the next one was begun only as
     its first batch had no room.
     """
-    _agree("the files", tuple(batch for one in segments.values() for batch in one), batches)
+    _agree("the files", tuple(batch for segment in segments.values() for batch in segment), batches)
     _agree("the number of segments", log.number_of_segments, len(segments))
     _agree("the first segment", log.base_offset, min(segments))
     _agree("the size", log.size, sum(map(_size, segments.values())))
     bases = [*segments, log.log_end_offset + 1]
-    for following, (base, held) in zip(bases[1:], segments.items(), strict=True):
-        if not all(base <= batch.base_offset <= batch.last_offset < following for batch in held):
-            raise InconsistentLog(f"the segment {base} holds {held}, the next is {following}")
+    for following, (base, record_batches) in zip(bases[1:], segments.items(), strict=True):
+        if not all(
+            base <= batch.base_offset <= batch.last_offset < following for batch in record_batches
+        ):
+            raise InconsistentLog(
+                f"the segment {base} holds {record_batches}, the next is {following}"
+            )
     _check_sizes(list(segments.values()), segment_bytes)
 
 
 def _check_sizes(segments: Sequence[Batches], segment_bytes: int) -> None:
-    for held, after in zip(segments, [*segments[1:], ()], strict=True):
-        if len(held) > 1 and _size(held) > segment_bytes:
-            raise InconsistentLog(f"a segment has {_size(held)} of {segment_bytes} bytes: {held}")
-        if after and _size(held) + after[0].size_in_bytes <= segment_bytes:
+    for record_batches, after in zip(segments, [*segments[1:], ()], strict=True):
+        if len(record_batches) > 1 and _size(record_batches) > segment_bytes:
+            raise InconsistentLog(
+                f"a segment has {_size(record_batches)} of {segment_bytes} bytes: {record_batches}"
+            )
+        if after and _size(record_batches) + after[0].size_in_bytes <= segment_bytes:
             raise InconsistentLog(f"a segment has room for {after[0]}, which begins the next")
 
 
 def check_reads(log: Log, segments: Mapping[int, Batches]) -> None:
     """A reader gets from each offset on what its segment holds, and is told where that lies."""
-    for base, held in segments.items():
+    for base, segment in segments.items():
         position = 0
-        for index, batch in enumerate(held):
+        for index, batch in enumerate(segment):
             if batch.base_offset >= log.log_start_offset:
                 place = LogOffsetMetadata(batch.base_offset, base, position)
-                _check_read(log, place, held[index:])
+                _check_read(log, place, segment[index:])
             position += batch.size_in_bytes
     active = max(segments)
     end = LogOffsetMetadata(log.log_end_offset, active, _size(segments[active]))
     _check_read(log, end, ())
 
 
-def _check_read(log: Log, place: LogOffsetMetadata, held: Batches) -> None:
+def _check_read(log: Log, place: LogOffsetMetadata, record_batches: Batches) -> None:
     offset = place.message_offset
-    one, every = log.read(offset, _ONE_BATCH), log.read(offset, _NO_LIMIT)
+    info, every = log.read(offset, _ONE_BATCH), log.read(offset, _NO_LIMIT)
     committed = log.read(offset, _NO_LIMIT, FetchIsolation.HIGH_WATERMARK)
     _agree(f"where {offset} lies", log.convert_to_offset_metadata(offset), place)
     _agree(f"where a read from {offset} begins", every.fetch_offset_metadata, place)
-    _agree(f"the batch at {offset}", one.records.batches(), held[:1])
-    _agree(f"a read from {offset}", every.records.batches(), held)
-    below = tuple(batch for batch in held if batch.last_offset < log.high_watermark)
+    _agree(f"the batch at {offset}", info.records.batches(), record_batches[:1])
+    _agree(f"a read from {offset}", every.records.batches(), record_batches)
+    below = tuple(batch for batch in record_batches if batch.last_offset < log.high_watermark)
     _agree(f"what a consumer reads from {offset}", committed.records.batches(), below)
-    if len(held) > 1:
-        exactly = log.read(offset, _size(held[:-1]))
-        _agree(f"as many bytes from {offset} as asked", exactly.records.batches(), held[:-1])
+    if len(record_batches) > 1:
+        exactly = log.read(offset, _size(record_batches[:-1]))
+        _agree(
+            f"as many bytes from {offset} as asked", exactly.records.batches(), record_batches[:-1]
+        )
 
 
 def check_durable(log: Log, batches: Batches, durable: Contents) -> None:
     """What lies below the recovery point survives whatever happens to the machine."""
-    survives = {batch for held in segments_of(durable).values() for batch in held}
+    survives = {batch for segment in segments_of(durable).values() for batch in segment}
     below = {batch for batch in batches if batch.last_offset < log.recovery_point}
     _agree("what survives below the recovery point", below & survives, below)
 
@@ -156,11 +164,11 @@ def check_start(
     """
     disk = _disk_of(contents)
     _agree("the file of epochs", LeaderEpochCheckpointFile(disk, _FOLDER[:-1]).read(), entries)
-    found = _log_on(disk, log.config)
-    _agree("the log end after a start", found.log_end_offset, log.log_end_offset)
-    _agree("the records after a start", tuple(found.batches()), batches)
+    result = _log_on(disk, log.config)
+    _agree("the log end after a start", result.log_end_offset, log.log_end_offset)
+    _agree("the records after a start", tuple(result.batches()), batches)
     start, end = log.log_start_offset, log.log_end_offset
-    after = with_records(_entries(found), start, end)
+    after = with_records(_entries(result), start, end)
     _agree("the epochs after a start", after, with_records(entries, start, end))
 
 

@@ -22,7 +22,7 @@ from conformance.systems.replication.broker import (
     CrashableDisk,
     MakeRequests,
 )
-from conformance.systems.replication.channel import Channel, Connection
+from conformance.systems.replication.channel import FetchChannel, LeaderConnection
 from conformance.systems.replication.failing_disk import FailingDisk
 from conformance.systems.replication.live import BACK_OFF_MS, CountedWaits, LiveConnection, Network
 from conformance.systems.replication.storage import StorageChecks, check_append, found_by_start
@@ -32,10 +32,10 @@ from conformance.systems.shared.replication.controller import (
     DECISIONS,
     Controller,
     OfferedSteps,
-    Registration,
+    PartitionRegistration,
 )
 from conformance.systems.shared.replication.fetcher_loop import FetcherLoop
-from conformance.systems.shared.replication.observation import VARIABLES, Observer
+from conformance.systems.shared.replication.observation import VARIABLES, ReplicationObserver
 from conformance.systems.shared.replication.threads import concurrent, in_parts
 from conformance.systems.shared.replication.views import BrokerView
 from conformance.systems.threads import InterruptibleThreads, StartedThreads
@@ -79,7 +79,7 @@ class ReplicationSystem:
         self._interruptible = False
         self._concurrency: StartedThreads | InterruptibleThreads | CountedWaits = StartedThreads()
         self._network: Network | None = None
-        self._observer = Observer(self._names)
+        self._observer = ReplicationObserver(self._names)
         self._storage = StorageChecks()
         self._make_disk = make_disk
         self._settings = BrokerSettings(
@@ -90,7 +90,7 @@ class ReplicationSystem:
         self._actions = self._by_action()
         self._brokers: dict[int, Broker] = {}
         self._online: dict[int, bool] = {}
-        self._channels: dict[int, Channel] = {}
+        self._channels: dict[int, FetchChannel] = {}
         self._views: dict[int, BrokerView] = {}
         self._failing = _set(constants.get("FailingBrokers", frozenset()))
         self._restarts = constants["Crashes"] is True or bool(self._failing)
@@ -151,7 +151,7 @@ class ReplicationSystem:
         leader, epoch = self._ids[str(first["leader"])], cast("int", first["leaderEpoch"])
         self._controller = Controller(
             self._all,
-            Registration(leader, epoch, frozenset(self._all), 0),
+            PartitionRegistration(leader, epoch, frozenset(self._all), 0),
             counts_partition_epochs=self._settings.two_step_isr,
         )
         self._brokers = {
@@ -265,12 +265,12 @@ class ReplicationSystem:
         disk = self._make_disk(name)
         return FailingDisk(disk, LOG_DIRECTORY) if name in self._failing else disk
 
-    def _channel(self, broker: int) -> Channel:
-        return Channel(lambda: self._brokers[broker], lambda epoch: self.runs(broker, epoch))
+    def _channel(self, broker: int) -> FetchChannel:
+        return FetchChannel(lambda: self._brokers[broker], lambda epoch: self.runs(broker, epoch))
 
     def _start(self, broker: int, epoch: int, disk: CrashableDisk) -> Broker:
         network = self._network
-        connect = Connection if network is None else partial(LiveConnection, network=network)
+        connect = LeaderConnection if network is None else partial(LiveConnection, network=network)
         return Broker(
             broker,
             epoch,
@@ -292,7 +292,7 @@ class ReplicationSystem:
         """The broker's process, or what the disk of a stopped one holds."""
         return self._brokers[self._ids[name]]
 
-    def channels(self) -> Mapping[str, Channel]:
+    def channels(self) -> Mapping[str, FetchChannel]:
         """Each follower's round trip."""
         return {name: self._channels[broker] for name, broker in self._ids.items()}
 

@@ -111,8 +111,8 @@ class Address:
 def parse_address(text: str) -> Address:
     """Read what follows `wire:`. Raises UserError."""
     where, _, query = text.partition("?")
-    found = _ADDRESS.fullmatch(where)
-    if found is None or not 0 < int(found[2]) < 65_536:
+    match = _ADDRESS.fullmatch(where)
+    if match is None or not 0 < int(match[2]) < 65_536:
         raise UserError(
             f"{where!r} is no address of a broker. Write the system as `{FORM}`, for example "
             "`wire:127.0.0.1:9092?initial-delay=3000`."
@@ -131,7 +131,7 @@ def parse_address(text: str) -> Address:
             known = ", ".join([*_NUMBERS, *_TEXTS, *APIS])
             raise UserError(f"wire: knows no setting {name!r}. Known: {known}.")
     numbers.setdefault("min_session", numbers.get("session", 0))
-    host, port = found[1].strip("[]"), int(found[2])
+    host, port = match[1].strip("[]"), int(match[2])
     return Address(host, port, versions=versions, **numbers, **texts)
 
 

@@ -71,7 +71,11 @@ def _has_leaders(port: Port, name: str, partitions: int) -> bool:
         include_topic_authorized_operations=False,
     )
     (topic,) = port.ask_body(request).topics
-    led = [one for one in topic.partitions if not one.error_code and one.leader_id >= 0]
+    led = [
+        partition
+        for partition in topic.partitions
+        if not partition.error_code and partition.leader_id >= 0
+    ]
     return not topic.error_code and len(led) == partitions
 
 
@@ -120,9 +124,9 @@ def fetch_offsets(
     ).groups
     committed = {
         int(partition.partition_index): int(partition.committed_offset)
-        for told in answer.topics
-        if told.name == topic
-        for partition in told.partitions
+        for report in answer.topics
+        if report.name == topic
+        for partition in report.partitions
     }
     return answer.error_code, committed
 

@@ -24,7 +24,7 @@ from conformance.kafka.entities import (
     request_frame,
 )
 from conformance.systems.protocol import SystemFailed, SystemHangs
-from conformance.systems.wire.scram import Refused
+from conformance.systems.wire.scram import ScramError
 from conformance.systems.wire.security import PLAIN, Login, Security
 
 MAX_ANSWER = 100 * 1024 * 1024
@@ -52,7 +52,7 @@ class Pending:
         return f"{self.api} version {self.version}"
 
 
-class Connection:
+class WireConnection:
     """Connected and logged in at once. Raises OSError where nobody listens or TLS fails,
     LoginFailed, and SystemFailed for whatever a broker does that the protocol does not know: with
     the bytes."""
@@ -162,7 +162,7 @@ class Connection:
         try:
             server_final = self._authenticate(scram.final(server_first))
             scram.verify(server_first, server_final)
-        except Refused as refused:
+        except ScramError as refused:
             raise LoginFailed(str(refused)) from refused
 
     def _authenticate(self, data: bytes) -> bytes:
@@ -215,10 +215,10 @@ def _hex(data: bytes) -> str:
     return (shown or "nothing") + (f" ... and {more} bytes more" if more > 0 else "")
 
 
-def wait_for(connections: list[Connection], seconds: float) -> list[Connection]:
+def wait_for(connections: list[WireConnection], seconds: float) -> list[WireConnection]:
     """Those on which something has arrived, after so long at most."""
-    found = {one.fileno(): one for one in connections}
-    return [found[number] for number in _ready(found, select.POLLIN, seconds)]
+    wire_connections = {connection.fileno(): connection for connection in connections}
+    return [wire_connections[number] for number in _ready(wire_connections, select.POLLIN, seconds)]
 
 
 def _ready(numbers: Iterable[int], event: int, seconds: float) -> list[int]:

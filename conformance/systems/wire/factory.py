@@ -66,14 +66,18 @@ class WireFactory:
             return ()
         if isinstance(self._known, DeclaredTable):
             return self._known.deviations()
-        of_groups = tuple(one for one in self._known.deviations() if one.specification == GROUPS)
+        of_groups = tuple(
+            deviation for deviation in self._known.deviations() if deviation.specification == GROUPS
+        )
         return (*of_groups, *load_deviations(_TABLE))
 
     def file(self, name: str) -> Path:
         """Where a saved path of one of the two tables lies."""
         if isinstance(self._known, DeclaredTable):
             return self._known.file(name)
-        ours = any(name in (one.path, one.consequence) for one in load_deviations(_TABLE))
+        ours = any(
+            name in (deviation.path, deviation.consequence) for deviation in load_deviations(_TABLE)
+        )
         if ours or self._known is None:
             return _TABLE.parent / "paths" / name
         return self._known.file(name)

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from conformance.kafka.entities import Entity
 from conformance.systems.shared.group.exchange import kind_of
-from conformance.systems.shared.group.settings import TOPIC, Settings
+from conformance.systems.shared.group.settings import TOPIC, GroupSettings
 
 
 class MemberIds:
     """Both directions; an id that is not known stays as it is."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GroupSettings) -> None:
         self._settings = settings
         self._real = settings.real_ids()
         self._spec = {ours: id for id, ours in self._real.items()}

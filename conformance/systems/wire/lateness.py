@@ -47,11 +47,11 @@ class Pulse:
 @cache
 def pulse() -> Pulse:
     """This process's, which beats from now on."""
-    one = Pulse()
+    a_pulse = Pulse()
 
     def beat() -> None:
         while True:
-            one.beat()
+            a_pulse.beat()
 
     threading.Thread(target=beat, name="pulse", daemon=True).start()
-    return one
+    return a_pulse

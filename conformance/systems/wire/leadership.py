@@ -21,14 +21,18 @@ _PREFERRED = 0
 def move_leaders(port: Port, topic: str) -> dict[int, tuple[int, int]]:
     """Each partition's leader before and after. Raises UserError where nobody else can lead."""
     before = _partitions(port, topic)
-    replicas = {index: _led_by_another(topic, one) for index, one in before.items()}
+    replicas = {index: _led_by_another(topic, placement) for index, placement in before.items()}
     _reassign(port, topic, replicas)
     _elect(port, topic, replicas)
     until = time.monotonic() + _SECONDS
     while True:
-        now = {index: int(one.leader_id) for index, one in _partitions(port, topic).items()}
+        now = {
+            index: int(placement.leader_id) for index, placement in _partitions(port, topic).items()
+        }
         if all(now[index] == wanted[0] for index, wanted in replicas.items()):
-            return {index: (int(one.leader_id), now[index]) for index, one in before.items()}
+            return {
+                index: (int(placement.leader_id), now[index]) for index, placement in before.items()
+            }
         if time.monotonic() > until:
             raise UserError(
                 f"The leaders of {topic} have not moved within {_SECONDS:.0f} s: {now}."
@@ -78,13 +82,13 @@ class Leaders:
         if not self._port.offers("metadata"):
             return {}
         try:
-            found = _partitions(self._port, self._topic)
+            partitions = _partitions(self._port, self._topic)
         except (SystemFailed, UserError):
             return {}
         return {
-            index: (int(one.leader_id), int(one.leader_epoch))
-            for index, one in found.items()
-            if one.leader_id >= 0 and hasattr(one, "leader_epoch")
+            index: (int(placement.leader_id), int(placement.leader_epoch))
+            for index, placement in partitions.items()
+            if placement.leader_id >= 0 and hasattr(placement, "leader_epoch")
         }
 
 
@@ -95,7 +99,9 @@ def beside(group_id: str, partitions: int) -> str:
     """
     wanted = _hashed(group_id) % max(partitions, 1)
     others = (f"{group_id}-beside-{number}" for number in itertools.count())
-    return next(one for one in others if _hashed(one) % max(partitions, 1) == wanted)
+    return next(
+        placement for placement in others if _hashed(placement) % max(partitions, 1) == wanted
+    )
 
 
 def _hashed(text: str) -> int:
@@ -115,13 +121,13 @@ def _partitions(port: Port, topic: str) -> dict[int, Entity]:
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,
     )
-    (found,) = port.ask_body(request, 2 * _SECONDS).topics
-    if found.error_code:
+    (result,) = port.ask_body(request, 2 * _SECONDS).topics
+    if result.error_code:
         raise UserError(
             f"The broker at {port.address} tells nothing of {topic}: "
-            f"{error_name(found.error_code)}."
+            f"{error_name(result.error_code)}."
         )
-    return {int(one.partition_index): one for one in found.partitions}
+    return {int(placement.partition_index): placement for placement in result.partitions}
 
 
 def _led_by_another(topic: str, partition: Entity) -> tuple[int, ...]:

@@ -25,9 +25,9 @@ from conformance.systems.protocol import SystemFailed, SystemHangs
 from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.wire.address import APIS, OPTIONAL, Address
 from conformance.systems.wire.connection import (
-    Connection,
     LoginFailed,
     Pending,
+    WireConnection,
     wait_for,
 )
 from conformance.systems.wire.security import Security
@@ -50,8 +50,8 @@ class Port:
     def __init__(self, address: Address, security: Security) -> None:
         self.address = address
         self._security = security
-        self._idle: list[Connection] = []
-        self._busy: list[Connection] = []
+        self._idle: list[WireConnection] = []
+        self._busy: list[WireConnection] = []
         self.slowest = 0.0
         """The longest (s) that a request took which is answered at once, since it was reset."""
         self.versions = self._agree()
@@ -68,7 +68,7 @@ class Port:
                 f"What listens at {self.address} does not answer as a Kafka broker does: {error}\n"
                 "If it wants TLS or a login, say so with --tls-ca or --wire-config."
             ) from error
-        offered = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+        offered = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
         return {api: self._version(name, api, offered) for name, api in APIS.items()}
 
     def _version(self, name: str, api: str, offered: Mapping[int, tuple[int, int]]) -> int:
@@ -102,10 +102,10 @@ class Port:
         self._busy.append(connection)
         return connection.send(body, client_id)
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> WireConnection:
         address = self.address
         try:
-            return Connection(address.host, address.port, ANSWER_SECONDS, self._security)
+            return WireConnection(address.host, address.port, ANSWER_SECONDS, self._security)
         except LoginFailed as error:
             raise UserError(
                 f"The broker at {address} does not accept the login of {address.config}: {error}."
@@ -139,7 +139,7 @@ class Port:
                 self._idle.append(connection)
         return bool(ready)
 
-    def _give_up(self, connection: Connection) -> None:
+    def _give_up(self, connection: WireConnection) -> None:
         self._busy.remove(connection)
         connection.close()
 

@@ -58,9 +58,9 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _unescape(text: str) -> str:
-    def letter(found: re.Match[str]) -> str:
-        said = found[1]
-        return chr(int(said[1:], 16)) if len(said) == 5 else _LETTERS.get(said, said)
+    def letter(match: re.Match[str]) -> str:
+        output = match[1]
+        return chr(int(output[1:], 16)) if len(output) == 5 else _LETTERS.get(output, output)
 
     return _ESCAPED.sub(letter, text)
 

@@ -16,7 +16,7 @@ HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _HEADER = "n,,"
 
 
-class Refused(Exception):
+class ScramError(Exception):
     """The server's message is not what the exchange allows; the message says why."""
 
 
@@ -43,7 +43,7 @@ class Scram:
         """client-final-message. Raises Refused for a nonce that is not an extension of ours."""
         nonce = _fields(server_first).get("r", "")
         if not nonce.startswith(self.nonce) or nonce == self.nonce:
-            raise Refused("its nonce does not continue ours")
+            raise ScramError("its nonce does not continue ours")
         without_proof = self._without_proof(nonce)
         client_key = self._hmac(self._salted(server_first), b"Client Key")
         stored_key = hashlib.new(HASHES[self.mechanism], client_key).digest()
@@ -53,24 +53,24 @@ class Scram:
 
     def verify(self, server_first: bytes, server_final: bytes) -> None:
         """Raises Refused unless the server has proved that it knows the password too."""
-        said = _fields(server_final)
-        if "e" in said:
-            raise Refused(f"it said {said['e']}")
+        fields = _fields(server_final)
+        if "e" in fields:
+            raise ScramError(f"it said {fields['e']}")
         without_proof = self._without_proof(_fields(server_first)["r"])
         server_key = self._hmac(self._salted(server_first), b"Server Key")
         expected = self._hmac(server_key, self._auth_message(server_first, without_proof))
-        if not hmac.compare_digest(said.get("v", ""), base64.b64encode(expected).decode()):
-            raise Refused("its signature is not that of somebody who knows the password")
+        if not hmac.compare_digest(fields.get("v", ""), base64.b64encode(expected).decode()):
+            raise ScramError("its signature is not that of somebody who knows the password")
 
     def _without_proof(self, nonce: str) -> str:
         return f"c={base64.b64encode(_HEADER.encode()).decode()},r={nonce}"
 
     def _salted(self, server_first: bytes) -> bytes:
-        said = _fields(server_first)
+        fields = _fields(server_first)
         try:
-            salt, iterations = base64.b64decode(said["s"]), int(said["i"])
+            salt, iterations = base64.b64decode(fields["s"]), int(fields["i"])
         except (KeyError, ValueError) as error:
-            raise Refused("it gives no salt and number of iterations") from error
+            raise ScramError("it gives no salt and number of iterations") from error
         return _derived(HASHES[self.mechanism], self.password, salt, iterations)
 
     def _auth_message(self, server_first: bytes, without_proof: str) -> bytes:

@@ -57,44 +57,46 @@ def security_of(config: str, tls_ca: str) -> Security:
 
     Empty strings: not given. Raises UserError.
     """
-    said = dict(read_properties(Path(config))) if config else {}
+    settings = dict(read_properties(Path(config))) if config else {}
     if tls_ca:
-        said.setdefault("security.protocol", "SASL_SSL" if "sasl.mechanism" in said else "SSL")
-        said |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": tls_ca}
-    protocol = said.get("security.protocol", "PLAINTEXT").upper()
+        settings.setdefault(
+            "security.protocol", "SASL_SSL" if "sasl.mechanism" in settings else "SSL"
+        )
+        settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": tls_ca}
+    protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise UserError(
             f"security.protocol={protocol} is none of Kafka's: {', '.join(_PROTOCOLS)}."
         )
     return Security(
-        _context(said) if protocol.endswith("SSL") else None,
-        _login(said) if protocol.startswith("SASL") else None,
+        _context(settings) if protocol.endswith("SSL") else None,
+        _login(settings) if protocol.startswith("SASL") else None,
     )
 
 
-def _login(said: Mapping[str, str]) -> Login:
-    mechanism = said.get("sasl.mechanism", "GSSAPI")  # Kafka's default
+def _login(settings: Mapping[str, str]) -> Login:
+    mechanism = settings.get("sasl.mechanism", "GSSAPI")  # Kafka's default
     if mechanism != PLAIN and mechanism not in HASHES:
         raise UserError(
             f"kconform does not speak the SASL mechanism {mechanism}. It knows {PLAIN}, "
             f"{' and '.join(HASHES)}: name one of them as sasl.mechanism."
         )
-    return Login(mechanism, *login_of(said.get("sasl.jaas.config", "")))
+    return Login(mechanism, *login_of(settings.get("sasl.jaas.config", "")))
 
 
 # ---- TLS -----------------------------------------------------------------------------------
 
 
-def _context(said: Mapping[str, str]) -> ssl.SSLContext:
+def _context(settings: Mapping[str, str]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = said.get("ssl.endpoint.identification.algorithm", "https") != ""
-    trusted = _trusted(said)
+    context.check_hostname = settings.get("ssl.endpoint.identification.algorithm", "https") != ""
+    trusted = _trusted(settings)
     try:
         if trusted:
             context.load_verify_locations(cadata=trusted)
         else:
             context.load_default_certs()
-        _load_own(context, said)
+        _load_own(context, settings)
     except (ssl.SSLError, ValueError) as error:
         raise UserError(
             f"The certificates of the client's configuration cannot be used: {error}. They must "
@@ -103,30 +105,30 @@ def _context(said: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def _trusted(said: Mapping[str, str]) -> str:
+def _trusted(settings: Mapping[str, str]) -> str:
     """Whom to trust, as PEM; empty: whom the system trusts."""
-    if "ssl.truststore.certificates" in said:
-        return said["ssl.truststore.certificates"]
-    location = said.get("ssl.truststore.location", "")
+    if "ssl.truststore.certificates" in settings:
+        return settings["ssl.truststore.certificates"]
+    location = settings.get("ssl.truststore.location", "")
     if not location:
         return ""
-    if said.get("ssl.truststore.type", "JKS").upper() == "PEM":
+    if settings.get("ssl.truststore.type", "JKS").upper() == "PEM":
         return _text(location)
-    return _exported(location, said.get("ssl.truststore.password", ""))
+    return _exported(location, settings.get("ssl.truststore.password", ""))
 
 
-def _load_own(context: ssl.SSLContext, said: Mapping[str, str]) -> None:
+def _load_own(context: ssl.SSLContext, settings: Mapping[str, str]) -> None:
     """The client's own key and certificate, for brokers that ask (ssl.client.auth)."""
-    chain, key = said.get("ssl.keystore.certificate.chain"), said.get("ssl.keystore.key")
-    location = said.get("ssl.keystore.location", "")
-    password = said.get("ssl.key.password")
+    chain, key = settings.get("ssl.keystore.certificate.chain"), settings.get("ssl.keystore.key")
+    location = settings.get("ssl.keystore.location", "")
+    password = settings.get("ssl.key.password")
     if chain and key:
         with tempfile.TemporaryDirectory() as folder:  # ssl reads keys from files only
             both = Path(folder) / "own.pem"
             both.touch(0o600)
             both.write_text(f"{key}\n{chain}\n", "utf-8")
             context.load_cert_chain(both, password=password)
-    elif location and said.get("ssl.keystore.type", "JKS").upper() == "PEM":
+    elif location and settings.get("ssl.keystore.type", "JKS").upper() == "PEM":
         _text(location)
         context.load_cert_chain(location, password=password)
     elif location:

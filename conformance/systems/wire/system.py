@@ -25,9 +25,9 @@ from conformance.errors import UserError
 from conformance.kafka.entities import Entity, make, milliseconds, newest
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.shared.group.exchange import Exchange, error_name, kind_of, partitions
-from conformance.systems.shared.group.observation import OF_PROCESSES, Observer
+from conformance.systems.shared.group.observation import OF_PROCESSES, GroupObserver
 from conformance.systems.shared.group.port_member import PortMember
-from conformance.systems.shared.group.settings import NO_INSTANCE, TOPIC, Settings
+from conformance.systems.shared.group.settings import NO_INSTANCE, TOPIC, GroupSettings
 from conformance.systems.shared.group.steps import (
     OF_A_PROCESS,
     REQUESTS_OF_CHANNEL,
@@ -57,7 +57,7 @@ from conformance.systems.wire.security import Security
 from conformance.systems.wire.timers import (
     REBALANCES,
     SESSIONS,
-    Foresight,
+    PathTimers,
     foresight,
     not_drivable,
 )
@@ -87,7 +87,7 @@ SPECIFICATION = "GroupMembership"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class MemberSession:
     """What keeps a member's session alive, and when (monotonic clock, s) it last did."""
 
     heartbeat: Entity
@@ -136,7 +136,7 @@ class WireSystem:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: GroupSettings,
         address: Address,
         security: Security,
         demands: Demands,
@@ -152,7 +152,7 @@ class WireSystem:
         self._settled = False
         """Whether a coordinator has answered, and what it writes is replicated: when a broker has
         just started it loads yet, and nobody follows an offsets topic that has just been made."""
-        self._observer = Observer(settings)
+        self._observer = GroupObserver(settings)
         self._ports = Ports(address, security)
         self._entry = self._coordinator = self._ports.at(address.host, address.port)
         self._leaders = Leaders(self._entry, OFFSETS_TOPIC)
@@ -162,11 +162,11 @@ class WireSystem:
         self._topic = self._own_topic() if demands.commits else TOPIC
         self._processes: dict[str, PortMember] = {}
         self._group_id = ""
-        self._foresight = Foresight()
+        self._foresight = PathTimers()
         self._pace = Pace(address)
         self._delayed_since: float | None = None
         self._phase_since = self._pace.seen_at
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, MemberSession] = {}
         self._asked: dict[str, float] = {}
         self._phase = self._overslept = ""
         self._others: Mapping[str, Callable[[], None]] = {
@@ -369,10 +369,10 @@ class WireSystem:
         """The answers that have arrived, those to joins first: they name ids that others use."""
         for port in self._ports:
             port.receive()
-        arrived = [one for one in self._waiting if one[2].body is not None]
+        arrived = [pair for pair in self._waiting if pair[2].body is not None]
         if not arrived:
             return
-        self._waiting = [one for one in self._waiting if one[2].body is None]
+        self._waiting = [pair for pair in self._waiting if pair[2].body is None]
         answers = [(process, exchange, decoded(sent)) for process, exchange, sent in arrived]
         for process, _, answer in answers:
             if kind_of(answer) == "JoinGroupResponse":
@@ -444,12 +444,12 @@ class WireSystem:
         state = f"{group.group_state}, and ListGroups says {other}" if other else group.group_state
         seen: dict[str, Value] = {
             "groupState": state,
-            "members": observer.id_set(one.member_id for one in group.members),
+            "members": observer.id_set(member.member_id for member in group.members),
         }
         if group.group_state == _STABLE:
             seen["protocolName"] = group.protocol_data or NO_INSTANCE
             seen["assignment"] = observer.by_id(
-                (one.member_id, partitions(one.member_assignment)) for one in group.members
+                (member.member_id, partitions(member.member_assignment)) for member in group.members
             )
         return seen
 
@@ -463,19 +463,19 @@ class WireSystem:
         """OffsetFetch must give what a commit was told is stored."""
         if not self._coordinator.offers("offset_fetch"):
             return
-        (asked,), (told,) = exchange.message.topics, answer.topics
+        (asked,), (report,) = exchange.message.topics, answer.topics
         stored = {
             int(each.partition_index): int(each.committed_offset)
-            for each, result in zip(asked.partitions, told.partitions, strict=True)
+            for each, result in zip(asked.partitions, report.partitions, strict=True)
             if result.error_code is ErrorCode.none
         }
         if not stored:
             return
-        error, found = fetch_offsets(self._coordinator, self._group_id, self._topic, stored)
-        if found != stored:
+        error, result = fetch_offsets(self._coordinator, self._group_id, self._topic, stored)
+        if result != stored:
             raise SystemFailed(
                 f"OffsetCommit of {self._offsets(stored)} was answered NONE, and OffsetFetch gives "
-                f"{self._offsets(found)} ({error_name(error)})"
+                f"{self._offsets(result)} ({error_name(error)})"
             )
 
     def _offsets(self, offsets: Mapping[int, int]) -> str:
@@ -574,7 +574,7 @@ class WireSystem:
                 member_id=answer.member_id,
                 group_instance_id=self._settings.instances[process],
             )
-            self._sessions[id] = Session(heartbeat, self._pace.looked_at)  # at the earliest
+            self._sessions[id] = MemberSession(heartbeat, self._pace.looked_at)  # at the earliest
 
     def _keep_alive(self) -> None:
         now, often = time.monotonic(), self._address.session / 1000 / _HEARTBEATS_PER_SESSION

@@ -25,7 +25,7 @@ _INITIAL_DELAY = "ExpireInitialDelay"
 
 
 @dataclass(frozen=True, slots=True)
-class Foresight:
+class PathTimers:
     """The timers of one path, in ms: of the spec's ids whose session expires; of a rebalance that
     does, 0 if none does."""
 
@@ -43,13 +43,13 @@ class Foresight:
 
 def beyond_reach(address: Address) -> dict[str, str]:
     """The actions that no path through this port can take, and why."""
-    found = {
+    result = {
         "ExpireNewMember": "it takes five minutes (NewMemberJoinTimeoutMs)",
     }
     if not address.fail_over:
-        found["FailOver"] = "it needs --fail-over 'command' to move the coordinator"
+        result["FailOver"] = "it needs --fail-over 'command' to move the coordinator"
     if not address.store_failures:
-        found["FailToStoreAssignment"] = (
+        result["FailToStoreAssignment"] = (
             "it needs a log that refuses an append: store-failures=1 lets kconform raise "
             "min.insync.replicas of the offsets topic for a moment"
         )
@@ -58,14 +58,14 @@ def beyond_reach(address: Address) -> dict[str, str]:
             "it needs a short session: if group.min.session.timeout.ms (of KIP-848: "
             "group.consumer.min.session.timeout.ms) allows it, say session=400"
         )
-        found.update(dict.fromkeys(sorted(SESSIONS), why))
-    return found
+        result.update(dict.fromkeys(sorted(SESSIONS), why))
+    return result
 
 
-def foresight(actions: Sequence[Action], address: Address) -> Foresight:
+def foresight(actions: Sequence[Action], address: Address) -> PathTimers:
     """Timeouts for which this path's timers expire in its order, and no others."""
-    last = max((at for at, one in enumerate(actions) if one.name in REBALANCES), default=-1)
-    before = sum(one.name in SESSIONS for one in actions[: last + 1])
+    last = max((at for at, action in enumerate(actions) if action.name in REBALANCES), default=-1)
+    before = sum(action.name in SESSIONS for action in actions[: last + 1])
     rebalance = address.rebalance + before * address.session if last >= 0 else 0
     waits = _Waits(actions, address, rebalance)
     sessions: dict[str, int] = {}
@@ -74,7 +74,7 @@ def foresight(actions: Sequence[Action], address: Address) -> Foresight:
             length = waits.pending(at) if action.name == PENDING else address.session
             id = str(action.args[0])
             sessions[id] = max(length, sessions.get(id, 0))
-    return Foresight(sessions, rebalance)
+    return PathTimers(sessions, rebalance)
 
 
 def not_drivable(actions: Sequence[Action], address: Address) -> str:
@@ -88,7 +88,7 @@ def not_drivable(actions: Sequence[Action], address: Address) -> str:
         if action.name in beyond:
             return f"{action.name}: {beyond[action.name]}"
     sessions = foresight(actions, address).sessions
-    delays = [at for at, one in enumerate(actions) if one.name == _INITIAL_DELAY]
+    delays = [at for at, action in enumerate(actions) if action.name == _INITIAL_DELAY]
     for at, action in enumerate(actions):
         early = action.name == PENDING and bool(delays) and at < delays[-1]
         if early and sessions[str(action.args[0])] >= address.initial_delay:
@@ -114,11 +114,11 @@ class _Waits:
         process = str(self.actions[at].args[0]).rpartition("-")[0]
         joins = [
             number
-            for number, one in enumerate(self.actions[:at])
-            if one.name == "HandleJoinGroup" and str(one.args[0]) == process
+            for number, action in enumerate(self.actions[:at])
+            if action.name == "HandleJoinGroup" and str(action.args[0]) == process
         ]
         begun = joins[0] if joins else 0
-        waited = sum(self._at(one.name) for one in self.actions[begun:at])
+        waited = sum(self._at(action.name) for action in self.actions[begun:at])
         return waited + self._shortest() if waited else self._shortest()
 
     def _shortest(self) -> int:

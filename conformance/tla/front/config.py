@@ -58,7 +58,7 @@ class ModelConfig:
     source: str = ""
 
 
-class _Token(NamedTuple):
+class _ConfigToken(NamedTuple):
     text: str
     line: int
 
@@ -112,7 +112,7 @@ def parse_config(text: str, *, source: str = "configuration") -> ModelConfig:
     return _Parser(list(_tokens(text, source)), source).config()
 
 
-def _tokens(text: str, source: str) -> Iterator[_Token]:
+def _tokens(text: str, source: str) -> Iterator[_ConfigToken]:
     if len(text) > _LONGEST:
         raise SpecError(f"{source} has {len(text):,} characters, more than {_LONGEST:,}.")
     text = _without_block_comments(text)
@@ -124,7 +124,7 @@ def _tokens(text: str, source: str) -> Iterator[_Token]:
                 f"{source}:{line}: {text[position]!r} means nothing in a configuration."
             )
         if match.lastgroup not in ("space", "line"):
-            yield _Token(match.group(), line)
+            yield _ConfigToken(match.group(), line)
         line += match.group().count("\n")
         position = match.end()
 
@@ -148,7 +148,7 @@ def _without_block_comments(text: str) -> str:
 
 
 class _Parser:
-    def __init__(self, tokens: list[_Token], source: str) -> None:
+    def __init__(self, tokens: list[_ConfigToken], source: str) -> None:
         self._tokens = tokens
         self._source = source
         self._next = 0
@@ -189,7 +189,7 @@ class _Parser:
             source=self._source,
         )
 
-    def _section(self, keyword: _Token) -> None:
+    def _section(self, keyword: _ConfigToken) -> None:
         if keyword.text in _NOT_OURS:
             raise self._error(keyword, f"{keyword.text} is not supported")
         section = _SECTIONS.get(keyword.text)
@@ -236,10 +236,10 @@ class _Parser:
         self._expect("]")
         return module
 
-    def _once(self, sign: _Token, name: str, module: str | None) -> None:
+    def _once(self, sign: _ConfigToken, name: str, module: str | None) -> None:
         """A name has one meaning; TLC has no objection to what says the same twice."""
-        given = {(one.name, one.module) for one in self._overrides}
-        given |= {(one.name, one.module) for one in self._scoped_values}
+        given = {(override.name, override.module) for override in self._overrides}
+        given |= {(value.name, value.module) for value in self._scoped_values}
         if (name, module) in given or (module is None and name in self._constants):
             raise self._error(sign, f"{name} is given twice")
 
@@ -261,7 +261,7 @@ class _Parser:
             return ModelValue(text)
         raise self._error(token, f"a value is expected, not {text}")
 
-    def _set(self, opening: _Token) -> Value:
+    def _set(self, opening: _ConfigToken) -> Value:
         self._depth += 1
         if self._depth > DEEPEST:
             raise self._error(opening, f"sets nest more than {DEEPEST} deep")
@@ -304,11 +304,11 @@ class _Parser:
         following = self._tokens[self._next + 1].text if self._next + 1 < len(self._tokens) else ""
         return (text in _SECTIONS or text in _NOT_OURS) and following not in ("=", "<-")
 
-    def _take(self, expected: str = "more") -> _Token:
+    def _take(self, expected: str = "more") -> _ConfigToken:
         if self._next >= len(self._tokens):
             raise SpecError(f"{self._source} ends where {expected} is expected.")
         self._next += 1
         return self._tokens[self._next - 1]
 
-    def _error(self, token: _Token, message: str) -> SpecError:
+    def _error(self, token: _ConfigToken, message: str) -> SpecError:
         return SpecError(f"{self._source}:{token.line}: {message}.")

@@ -49,12 +49,12 @@ def _parts(text: str) -> list[tuple[str, str, str]]:
     begun, depth = 0, 0
     kind, name = "", ""
     for number, line in enumerate(lines):
-        found = _LINE.match(line)
-        if found is None or (kind == "CONFIG" and found["kind"]):
+        match = _LINE.match(line)
+        if match is None or (kind == "CONFIG" and match["kind"]):
             continue
-        if found["kind"]:
+        if match["kind"]:
             if depth == 0:
-                kind, name, begun = found["kind"], found["name"], number
+                kind, name, begun = match["kind"], match["name"], number
             depth += 1
         elif depth:
             depth -= 1

@@ -55,7 +55,7 @@ def read_xml(xml: bytes, path: Path, search: Sequence[Path] = ()) -> s.Module:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
+class _UidScope:
     """What names mean at a place, by SANY's uid."""
 
     substitution: Mapping[str, s.Argument] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class _Scope:
     local: Mapping[str, Callable[[], int]] = field(default_factory=dict)
     at: s.Bound | None = None
 
-    def bind(self, names: Iterable[tuple[str, s.Bound]]) -> _Scope:
+    def bind(self, names: Iterable[tuple[str, s.Bound]]) -> _UidScope:
         return replace(self, bound={**self.bound, **dict(names)})
 
 
@@ -93,7 +93,7 @@ class _Reader:
         refs = [(ref.tag, text_of(ref, "UID")) for ref in node if ref.tag.endswith("Ref")]
         declared = [self._entries[uid] for tag, uid in refs if tag == "OpDeclNodeRef"]
         defined = [uid for tag, uid in refs if tag == "UserDefinedOpKindRef"]
-        top = _Scope()
+        top = _UidScope()
         operators = {
             text_of(self._entries[uid], "uniquename"): self._specialised(uid, top)
             for uid in defined
@@ -110,7 +110,7 @@ class _Reader:
             sources=MappingProxyType(self._sources(path, search)),
         )
 
-    def _assumptions(self, refs: list[tuple[str, str]], top: _Scope) -> Iterable[s.Assumption]:
+    def _assumptions(self, refs: list[tuple[str, str]], top: _UidScope) -> Iterable[s.Assumption]:
         for tag, uid in refs:
             if tag == "AssumeNodeRef":
                 node = self._entries[uid]
@@ -125,13 +125,13 @@ class _Reader:
     def _sources(self, path: Path, search: Sequence[Path]) -> dict[str, Path]:
         names = {text_of(e, "uniquename") for e in self._entries.values() if e.tag == "ModuleNode"}
         folders = [path.parent, *search, *OWN_MODULES]
-        found = {self._root_name: path}
+        paths = {self._root_name: path}
         for name in sorted(names - {self._root_name} - set(s.STANDARD_MODULES)):
             for folder in folders:
                 if (file := folder / f"{name}.tla").is_file():
-                    found[name] = file
+                    paths[name] = file
                     break
-        return found
+        return paths
 
     # --- definitions ----------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class _Reader:
         names = s.STANDARD_MODULES.get(text_of(child_of(body, "location"), "filename"), frozenset())
         return name if name in names else None
 
-    def _specialised(self, uid: str, scope: _Scope) -> int:
+    def _specialised(self, uid: str, scope: _UidScope) -> int:
         """The uid of a module-level definition under the scope's substitution."""
         needed = self._depends(uid)
         substitution = {key: e for key, e in scope.substitution.items() if key in needed}
@@ -154,11 +154,11 @@ class _Reader:
             new = self._made[made_for] = next(self._uids)
             extra = s.free_names(substitution.values())
             self._extra_params[new] = extra
-            self._define(new, self._entries[uid], _Scope(substitution), extra)
+            self._define(new, self._entries[uid], _UidScope(substitution), extra)
         return self._made[made_for]
 
     def _define(
-        self, new: int, node: ET.Element, scope: _Scope, extra: tuple[s.Bound, ...] = ()
+        self, new: int, node: ET.Element, scope: _UidScope, extra: tuple[s.Bound, ...] = ()
     ) -> None:
         params = [
             self._entry(ref) for ref in child_of(node, "params").iterfind("leibnizparam/*[UID]")
@@ -210,7 +210,7 @@ class _Reader:
 
     # --- expressions ----------------------------------------------------------------------
 
-    def _expr(self, node: ET.Element, scope: _Scope) -> s.Expr:
+    def _expr(self, node: ET.Element, scope: _UidScope) -> s.Expr:
         location = location_of(node)
         match node.tag:
             case "OpApplNode":
@@ -234,7 +234,7 @@ class _Reader:
             case _:
                 return s.Opaque(location, node.tag)
 
-    def _argument(self, node: ET.Element, scope: _Scope) -> s.Argument:
+    def _argument(self, node: ET.Element, scope: _UidScope) -> s.Argument:
         if node.tag != "OpArgNode":
             return self._expr(node, scope)
         location = location_of(node)
@@ -255,7 +255,7 @@ class _Reader:
                     return s.OperatorArg(location, standard)
                 return s.OperatorArg(location, self._operator(uid, scope, location))
 
-    def _operator(self, uid: str, scope: _Scope, location: s.Location) -> int:
+    def _operator(self, uid: str, scope: _UidScope, location: s.Location) -> int:
         """An operator passed as an argument; a LAMBDA is a definition in SANY's LET form."""
         if uid in scope.local:
             return scope.local[uid]()
@@ -273,14 +273,14 @@ class _Reader:
             )
         return made
 
-    def _substitute(self, node: ET.Element, scope: _Scope) -> _Scope:
+    def _substitute(self, node: ET.Element, scope: _UidScope) -> _UidScope:
         substitution = dict(scope.substitution)
         for subst in child_of(node, "substs"):
             declared = text_of(child_of(subst, "OpDeclNodeRef"), "UID")
             substitution[declared] = self._argument(subst[1], scope)
         return replace(scope, substitution=substitution)
 
-    def _let(self, node: ET.Element, location: s.Location, scope: _Scope) -> s.Expr:
+    def _let(self, node: ET.Element, location: s.Location, scope: _UidScope) -> s.Expr:
         """Reads the definitions that are used, each when first met: they come out in an order
         in which each stands after those that it needs."""
         order: list[int] = []
@@ -293,7 +293,7 @@ class _Reader:
         body = self._expr(child_of(node, "body")[0], inner)
         return s.Let(location, tuple(order), body) if order else body
 
-    def _once(self, node: ET.Element, scope: _Scope, order: list[int]) -> Callable[[], int]:
+    def _once(self, node: ET.Element, scope: _UidScope, order: list[int]) -> Callable[[], int]:
         made: list[int] = []
 
         def uid() -> int:
@@ -305,7 +305,7 @@ class _Reader:
 
         return uid
 
-    def _application(self, node: ET.Element, location: s.Location, scope: _Scope) -> s.Expr:
+    def _application(self, node: ET.Element, location: s.Location, scope: _UidScope) -> s.Expr:
         ref = child_of(node, "operator")[0]
         uid, entry = self._entry(ref)
         match ref.tag:
@@ -329,7 +329,7 @@ class _Reader:
         name: str,
         node: ET.Element,
         location: s.Location,
-        scope: _Scope,
+        scope: _UidScope,
     ) -> s.Expr:
         args = self._operands(node, scope)
         if not args and not isinstance(target, int):
@@ -339,7 +339,7 @@ class _Reader:
         return s.Call(location, target, name, args)
 
     def _declared(
-        self, uid: str, entry: ET.Element, node: ET.Element, location: s.Location, scope: _Scope
+        self, uid: str, entry: ET.Element, node: ET.Element, location: s.Location, scope: _UidScope
     ) -> s.Expr:
         name = text_of(entry, "uniquename")
         if uid not in scope.substitution:
@@ -353,7 +353,9 @@ class _Reader:
             return s.Builtin(location, value.target, self._operands(node, scope))
         return self._call(value.target, name, node, location, scope)
 
-    def _defined(self, uid: str, node: ET.Element, location: s.Location, scope: _Scope) -> s.Expr:
+    def _defined(
+        self, uid: str, node: ET.Element, location: s.Location, scope: _UidScope
+    ) -> s.Expr:
         standard = self._standard(uid)
         if standard is not None:
             args = self._operands(node, scope)
@@ -367,7 +369,9 @@ class _Reader:
             return self._selected(uid, node, location, scope)
         return self._call(self._specialised(uid, scope), name, node, location, scope)
 
-    def _selected(self, uid: str, node: ET.Element, location: s.Location, scope: _Scope) -> s.Expr:
+    def _selected(
+        self, uid: str, node: ET.Element, location: s.Location, scope: _UidScope
+    ) -> s.Expr:
         """A LET's operator outside of its LET, where `Op(1)!label(2)!:!local` leads into it.
 
         SANY makes an operator of it whose parameters are the names bound on the way.
@@ -381,7 +385,7 @@ class _Reader:
         return s.Let(location, tuple(order), call)
 
     def _named_formula(
-        self, entry: ET.Element, node: ET.Element, location: s.Location, scope: _Scope
+        self, entry: ET.Element, node: ET.Element, location: s.Location, scope: _UidScope
     ) -> s.Expr:
         """A theorem's formula; `P(e)!Lemma` has the operands of the parametrised instance P.
 
@@ -427,12 +431,12 @@ class _Reader:
             )
         return sorted(mentioned, key=int)  # SANY numbers them as it meets them
 
-    def _operands(self, node: ET.Element, scope: _Scope) -> tuple[s.Argument, ...]:
+    def _operands(self, node: ET.Element, scope: _UidScope) -> tuple[s.Argument, ...]:
         return tuple(self._argument(operand, scope) for operand in child_of(node, "operands"))
 
     # --- the language's own operators -----------------------------------------------------
 
-    def _builtin(self, name: str, node: ET.Element, loc: s.Location, scope: _Scope) -> s.Expr:
+    def _builtin(self, name: str, node: ET.Element, loc: s.Location, scope: _UidScope) -> s.Expr:
         operands = list(child_of(node, "operands"))
         if name in BINDING_KINDS:
             binders, inner = self._binders(node, scope)
@@ -463,7 +467,7 @@ class _Reader:
                 return self._plain(BUILTIN_NAMES.get(name, name), operands, loc, scope)
 
     def _plain(
-        self, name: str, operands: list[ET.Element], loc: s.Location, scope: _Scope
+        self, name: str, operands: list[ET.Element], loc: s.Location, scope: _UidScope
     ) -> s.Expr:
         if name not in s.BUILTINS:
             return s.Opaque(loc, name)
@@ -476,7 +480,7 @@ class _Reader:
             args = [part for arg in args for part in _flat(name, arg)]
         return s.Builtin(loc, name, tuple(args))
 
-    def _renames(self, scope: _Scope) -> bool:
+    def _renames(self, scope: _UidScope) -> bool:
         """Whether the substitution maps variables to distinct variables: only then may ENABLED
         be substituted into (Specifying Systems, section 17.8)."""
         kinds = ((self._entries[key], value) for key, value in scope.substitution.items())
@@ -484,11 +488,11 @@ class _Reader:
         names = {value.name for value in values if isinstance(value, s.Variable)}
         return len(names) == len(values)
 
-    def _fields(self, pairs: list[ET.Element], scope: _Scope) -> tuple[tuple[str, s.Expr], ...]:
+    def _fields(self, pairs: list[ET.Element], scope: _UidScope) -> tuple[tuple[str, s.Expr], ...]:
         operands = (list(child_of(pair, "operands")) for pair in pairs)
         return tuple((string_of(name), self._expr(value, scope)) for name, value in operands)
 
-    def _case(self, pairs: list[ET.Element], loc: s.Location, scope: _Scope) -> s.Expr:
+    def _case(self, pairs: list[ET.Element], loc: s.Location, scope: _UidScope) -> s.Expr:
         arms: list[tuple[s.Expr, s.Expr]] = []
         other: s.Expr | None = None
         for pair in pairs:
@@ -499,7 +503,7 @@ class _Reader:
                 arms.append((self._expr(guard, scope), self._expr(value, scope)))
         return s.Case(loc, tuple(arms), other)
 
-    def _except(self, operands: list[ET.Element], loc: s.Location, scope: _Scope) -> s.Expr:
+    def _except(self, operands: list[ET.Element], loc: s.Location, scope: _UidScope) -> s.Expr:
         updates: list[s.Update] = []
         for pair in operands[1:]:
             path, value = child_of(pair, "operands")
@@ -510,7 +514,7 @@ class _Reader:
         return s.Except(loc, self._expr(operands[0], scope), tuple(updates))
 
     def _recursive_function(
-        self, node: ET.Element, operands: list[ET.Element], loc: s.Location, scope: _Scope
+        self, node: ET.Element, operands: list[ET.Element], loc: s.Location, scope: _UidScope
     ) -> s.Expr:
         uid, entry = self._entry(child_of(child_of(node, "boundSymbols"), "unbound")[0])
         function = self._fresh(entry)
@@ -518,8 +522,8 @@ class _Reader:
         return s.RecursiveFunction(loc, function, binders, self._expr(operands[0], inner))
 
     def _binders(
-        self, node: ET.Element, scope: _Scope, *, skip_unbound: bool = False
-    ) -> tuple[tuple[s.Binder, ...], _Scope]:
+        self, node: ET.Element, scope: _UidScope, *, skip_unbound: bool = False
+    ) -> tuple[tuple[s.Binder, ...], _UidScope]:
         binders: list[s.Binder] = []
         inner = scope
         for symbol in child_of(node, "boundSymbols"):

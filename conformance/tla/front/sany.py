@@ -89,9 +89,9 @@ def export_xml(module: Path, tools: Tools, search: Iterable[Path] = ()) -> bytes
             return exported.stdout[start:]
         # The exporter keeps the parser's reasons to itself; the parser's own main prints them.
         parsed = _run(tools, "tla2sany.SANY", [module.name], jvm, module)
-    said = (parsed.stdout + parsed.stderr).decode(errors="replace")
-    complaint = _complaint(said) or exported.stderr.decode(errors="replace").strip()[-2000:]
-    culprit = _culprit(said, module, search)
+    text = (parsed.stdout + parsed.stderr).decode(errors="replace")
+    complaint = _complaint(text) or exported.stderr.decode(errors="replace").strip()[-2000:]
+    culprit = _culprit(text, module, search)
     raise SpecError(f"{culprit} does not parse. SANY says: {complaint}")
 
 
@@ -106,8 +106,8 @@ def _culprit(output: str, module: Path, search: Iterable[Path]) -> Path:
     """The file that SANY cannot read: the module's own, or that of one which it extends."""
     named = _CULPRIT.search(output)
     name = f"{named.group(1) or named.group(2)}.tla" if named else module.name
-    found = (folder / name for folder in _folders(module, search))
-    return module if name == module.name else next(filter(Path.is_file, found), module)
+    paths = (folder / name for folder in _folders(module, search))
+    return module if name == module.name else next(filter(Path.is_file, paths), module)
 
 
 def _complaint(output: str) -> str:

@@ -41,13 +41,13 @@ TEMPORAL_QUANTIFIERS: Mapping[str, str] = {"$TemporalExists": r"\EE", "$Temporal
 
 def child_of(node: ET.Element, tag: str) -> ET.Element:
     """The child element; SpecError if SANY did not write it."""
-    found = node.find(tag)
-    if found is None:
+    element = node.find(tag)
+    if element is None:
         raise SpecError(
             f"SANY's XML export has a {node.tag} without {tag}: this version of the TLA+ tools is "
             "not one that the reader knows. Unset TLA2TOOLS_JAR to use the bundled one."
         )
-    return found
+    return element
 
 
 def text_of(node: ET.Element, tag: str) -> str:
@@ -89,14 +89,14 @@ def own_arity(node: ET.Element) -> int:
 
 def declarations(nodes: Iterable[ET.Element], kind: str) -> tuple[Declaration, ...]:
     """The declarations of a kind, in the order of the text."""
-    found = [
+    result = [
         Declaration(location_of(node), text_of(node, "uniquename"), int(text_of(node, "arity")))
         for node in nodes
         if text_of(node, "kind") == kind
     ]
     # SANY lists declarations in a hash table's order; the text's order is the one people know.
     return tuple(
-        sorted(found, key=lambda d: (d.location.module, d.location.line, d.location.column))
+        sorted(result, key=lambda d: (d.location.module, d.location.line, d.location.column))
     )
 
 

@@ -69,10 +69,10 @@ def find_java(environ: Mapping[str, str]) -> tuple[Path, str]:
         if int(version.split(".")[0].split("+")[0].split("-")[0]) >= OLDEST_JAVA:
             return java, version
         too_old.append(f"{java} is version {version}")
-    found = f" Found, but too old: {'; '.join(too_old)}." if too_old else ""
+    result = f" Found, but too old: {'; '.join(too_old)}." if too_old else ""
     raise EnvironmentProblem(
         f"Java {OLDEST_JAVA} or newer is needed to run the TLA+ tools and was not found in "
-        f"JAVA_HOME, on PATH or among the system's JVMs.{found} Install it (Debian, Ubuntu: "
+        f"JAVA_HOME, on PATH or among the system's JVMs.{result} Install it (Debian, Ubuntu: "
         "`apt-get install openjdk-17-jre-headless`; macOS: `brew install openjdk`), or set "
         "JAVA_HOME to an installation."
     )

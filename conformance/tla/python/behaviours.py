@@ -69,7 +69,7 @@ class BehaviourReader:
                 return self._builtin(node, operator, args, at)
             case s.Binding(kind=r"\A" | r"\E", binders=binders, body=body):
                 join = all_of if node.kind == r"\A" else any_of
-                return join(self._formula(body, one) for one in self._bound(binders, at))
+                return join(self._formula(body, item) for item in self._bound(binders, at))
             case s.If(condition=condition, then=then, otherwise=otherwise):
                 chosen = self._formula(condition, at)
                 first = all_of([chosen, self._formula(then, at)])
@@ -123,8 +123,8 @@ class BehaviourReader:
             either = s.Builtin(node.location, r"\lor", (waits, step))
             return always(eventually(self._claim(either, at)))
         disabled = negation(self._claim(enabled, at))
-        taken = self._claim(step, at)
-        return any_of([eventually(always(disabled)), always(eventually(taken))])
+        chosen = self._claim(step, at)
+        return any_of([eventually(always(disabled)), always(eventually(chosen))])
 
     def _claim(self, node: s.Argument, at: _Place) -> Temporal:
         assert not isinstance(node, s.OperatorArg)
@@ -158,8 +158,8 @@ class BehaviourReader:
                 choices += [[{name: element} for element in elements] for name in binder.names]
         for chosen in product(*choices):
             values = dict(at.values)
-            for one in chosen:
-                values.update(one)
+            for item in chosen:
+                values.update(item)
             yield replace(at, values=values)
 
     def _members(self, binder: s.Binder, at: _Place) -> Sequence[Value]:

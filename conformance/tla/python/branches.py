@@ -141,33 +141,33 @@ class _Code:
 
     def _conjunction(self, parts: Sequence[s.Argument], context: Frame, name: str) -> None:
         emitter = self._writer.emitter
-        found = ["0"]
+        result = ["0"]
         for part in parts:
             if self._branches.within(part):
-                found.append(self.taken(part, context))
-                emitter.line(f"if {found[-1]} < 0: break")
+                result.append(self.taken(part, context))
+                emitter.line(f"if {result[-1]} < 0: break")
             else:
                 failure = Jump(("break",), emitter.loops)
                 logic.jump_if_false(self._writer, part, context, failure)
-        emitter.line(f"{name} = {' | '.join(found)}")
+        emitter.line(f"{name} = {' | '.join(result)}")
 
     def _disjunction(self, parts: Sequence[s.Expr], context: Frame, name: str) -> None:
         """All disjuncts are asked; one without a value is not taken: the step holds by another."""
         emitter = self._writer.emitter
         for part in parts:
             with emitter.block("try:"):
-                found = self.taken(part, context)
-                self._join(found, name, self._branches.bit(part))
+                text = self.taken(part, context)
+                self._join(text, name, self._branches.bit(part))
             with emitter.block(f"except {UNDEFINED}:"):
                 pass
 
     def _one(self, node: s.Expr, context: Frame, name: str) -> None:
         self._join(self.taken(node, context), name, self._branches.bit(node))
 
-    def _join(self, found: str, name: str, bit: int = 0) -> None:
-        added = f"{found} | {bit}" if bit else found
+    def _join(self, text: str, name: str, bit: int = 0) -> None:
+        added = f"{text} | {bit}" if bit else text
         emitter = self._writer.emitter
-        emitter.line(f"if {found} >= 0: {name} = {added} | ({name} if {name} >= 0 else 0)")
+        emitter.line(f"if {text} >= 0: {name} = {added} | ({name} if {name} >= 0 else 0)")
 
     def _arms(
         self,

@@ -8,7 +8,15 @@ from types import MappingProxyType
 from conformance.tla.front import syntax as s
 from conformance.tla.python import logic, structures
 from conformance.tla.python.protocol import CodeWriter, unsupported
-from conformance.tla.python.scope import FALSE, TRUE, Bound, Closure, Code, Frame, Kind
+from conformance.tla.python.scope import (
+    FALSE,
+    TRUE,
+    BoundVariable,
+    Closure,
+    Frame,
+    Kind,
+    PythonCode,
+)
 
 _UNARY_NAMES = (
     r"\lnot SUBSET UNION DOMAIN -. Seq Len Head Tail IsFiniteSet Cardinality IsABag BagToSet "
@@ -19,10 +27,10 @@ UNARY = frozenset(_UNARY_NAMES.split())
 """Operators of one operand, among those that can be passed as an argument."""
 
 _Args = tuple[s.Argument, ...]
-_Handler = Callable[["CodeWriter", _Args, Frame], Code]
+_Handler = Callable[["CodeWriter", _Args, Frame], PythonCode]
 
 
-def builtin(writer: CodeWriter, node: s.Builtin, context: Frame) -> Code:
+def builtin(writer: CodeWriter, node: s.Builtin, context: Frame) -> PythonCode:
     """A builtin applied to its operands; overrides of the configuration come first."""
     meaning = writer.services.program.meaning(node)
     if isinstance(meaning, s.Definition):
@@ -33,7 +41,7 @@ def builtin(writer: CodeWriter, node: s.Builtin, context: Frame) -> Code:
     if name in _CALLS:
         function, kind = _CALLS[name]
         texts = [writer.argument(arg, context).text for arg in node.args]
-        return Code(f"{function}({', '.join(texts)})", kind)
+        return PythonCode(f"{function}({', '.join(texts)})", kind)
     if name in _HANDLERS:
         return _HANDLERS[name](writer, node.args, context)
     if name == "ENABLED":
@@ -96,78 +104,80 @@ _CALLS: Mapping[str, tuple[str, Kind]] = MappingProxyType(
 )
 
 
-def _fixed(code: Code) -> _Handler:
+def _fixed(code: PythonCode) -> _Handler:
     """An operator without operands, whose code is always the same."""
 
-    def handler(_writer: CodeWriter, _args: _Args, _context: Frame) -> Code:
+    def handler(_writer: CodeWriter, _args: _Args, _context: Frame) -> PythonCode:
         return code
 
     return handler
 
 
-def _and(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _and(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     return logic.connective(writer, "and", args, context)
 
 
-def _or(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _or(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     return logic.connective(writer, "or", args, context)
 
 
-def _not(writer: CodeWriter, args: _Args, context: Frame) -> Code:
-    return Code(f"(not {writer.truth(args[0], context).text})", "bool")
+def _not(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
+    return PythonCode(f"(not {writer.truth(args[0], context).text})", "bool")
 
 
-def _implies(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _implies(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     negated = s.Builtin(args[0].location, r"\lnot", (args[0],))
     return logic.connective(writer, "or", (negated, args[1]), context)
 
 
-def _equiv(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _equiv(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     left, right = (writer.truth(arg, context).text for arg in args)
-    return Code(
+    return PythonCode(
         f"({left} is {right})" if "(" not in left + right else f"({left} == {right})", "bool"
     )
 
 
-def _equal(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _equal(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     return equality(writer, writer.argument(args[0], context), writer.argument(args[1], context))
 
 
-def _not_equal(writer: CodeWriter, args: _Args, context: Frame) -> Code:
-    return Code(f"(not {_equal(writer, args, context).text})", "bool")
+def _not_equal(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
+    return PythonCode(f"(not {_equal(writer, args, context).text})", "bool")
 
 
-def equality(writer: CodeWriter, left: Code, right: Code) -> Code:
+def equality(writer: CodeWriter, left: PythonCode, right: PythonCode) -> PythonCode:
     """left = right; inline where the kinds are known to be the same."""
     if left.kind == right.kind and left.kind not in (None, "lazy"):
         plain = left.kind in _ATOMS or writer.services.empty(left) or writer.services.empty(right)
         test = f"({left.text} == {right.text})" if plain else f"same({left.text}, {right.text})"
-        return Code(test, "bool")
-    for one, other in ((left, right), (right, left)):
-        python = _CLASSES.get(one.kind or "")
-        if python is not None and other.kind is None and one.atom:
+        return PythonCode(test, "bool")
+    for code, other in ((left, right), (right, left)):
+        python = _CLASSES.get(code.kind or "")
+        if python is not None and other.kind is None and code.atom:
             first, name = writer.named(other)
             test = f"{first}.__class__ is {python}"
-            plain = one.kind in _ATOMS or writer.services.empty(one)
-            fast = f"{name} == {one.text}" if plain else f"same({name}, {one.text})"
-            slow = f"eq({name}, {one.text})"
-            return Code(f"({fast} if {test} else {slow})", "bool")
-    return Code(f"eq({left.text}, {right.text})", "bool")
+            plain = code.kind in _ATOMS or writer.services.empty(code)
+            fast = f"{name} == {code.text}" if plain else f"same({name}, {code.text})"
+            slow = f"eq({name}, {code.text})"
+            return PythonCode(f"({fast} if {test} else {slow})", "bool")
+    return PythonCode(f"eq({left.text}, {right.text})", "bool")
 
 
 _ATOMS = frozenset(["int", "str", "bool", "model"])
 _CLASSES = {"int": "int", "str": "str", "bool": "bool", "set": "frozenset", "fn": "Fn"}
 
 
-def _in(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _in(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     return membership(writer, writer.argument(args[0], context), args[1], context)
 
 
-def _not_in(writer: CodeWriter, args: _Args, context: Frame) -> Code:
-    return Code(f"(not {_in(writer, args, context).text})", "bool")
+def _not_in(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
+    return PythonCode(f"(not {_in(writer, args, context).text})", "bool")
 
 
-def membership(writer: CodeWriter, item: Code, node: s.Argument, context: Frame) -> Code:
+def membership(
+    writer: CodeWriter, item: PythonCode, node: s.Argument, context: Frame
+) -> PythonCode:
     """item \\in node."""
     analysis, program = writer.services.analysis, writer.services.program
     if isinstance(node, s.Builtin) and not analysis.of(node).constant:
@@ -175,8 +185,8 @@ def membership(writer: CodeWriter, item: Code, node: s.Argument, context: Frame)
             case "..", (low, high) if program.meaning(node) is None:
                 first, last = writer.argument(low, context), writer.argument(high, context)
                 if item.kind == first.kind == last.kind == "int":
-                    return Code(f"({first.text} <= {item.text} <= {last.text})", "bool")
-                return Code(f"in_interval({item.text}, {first.text}, {last.text})", "bool")
+                    return PythonCode(f"({first.text} <= {item.text} <= {last.text})", "bool")
+                return PythonCode(f"in_interval({item.text}, {first.text}, {last.text})", "bool")
             case "{}", (only,):
                 return equality(writer, item, writer.argument(only, context))
             case _:
@@ -188,90 +198,96 @@ def membership(writer: CodeWriter, item: Code, node: s.Argument, context: Frame)
         constant = writer.services.elements(node)
         kind = constant[1] if constant is not None else None
         if kind == "model" or (kind in _ATOMS and kind == item.kind):
-            return Code(f"({item.text} in {elements.text})", "bool")
+            return PythonCode(f"({item.text} in {elements.text})", "bool")
         python = _CLASSES.get(kind or "")
         if item.atom and item.kind is None and python is not None and kind in _ATOMS:
             x, of = item.text, elements.text
-            return Code(
+            return PythonCode(
                 f"({x} in {of} if {x}.__class__ is {python} else member({x}, {of}))", "bool"
             )
     if rule:
-        return Code(f"({item.text} in {elements.text})", "bool")
-    return Code(f"member({item.text}, {elements.text})", "bool")
+        return PythonCode(f"({item.text} in {elements.text})", "bool")
+    return PythonCode(f"member({item.text}, {elements.text})", "bool")
 
 
-def _subset(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _subset(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     left, right = (writer.argument(arg, context) for arg in args)
     if left.kind == right.kind == "set":
-        return Code(f"is_subset({left.text}, {right.text})", "bool")
-    return Code(f"subset({left.text}, {right.text})", "bool")
+        return PythonCode(f"is_subset({left.text}, {right.text})", "bool")
+    return PythonCode(f"subset({left.text}, {right.text})", "bool")
 
 
 def _set_operator(symbol: str, operator: str) -> _Handler:
-    def handler(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+    def handler(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
         left, right = (writer.argument(arg, context) for arg in args)
         if left.kind == right.kind == "set":
-            return Code(f"({left.text} {symbol} {right.text})", "set")
+            return PythonCode(f"({left.text} {symbol} {right.text})", "set")
         a, b = left.text, right.text
         slow = f"set_operation({operator!r}, {a}, {b})"
         kind: Kind = "lazy"
         if left.kind == "set" and right.kind is None and right.atom:
-            return Code(f"({a} {symbol} {b} if {b}.__class__ is frozenset else {slow})", "set")
+            return PythonCode(
+                f"({a} {symbol} {b} if {b}.__class__ is frozenset else {slow})", "set"
+            )
         if left.kind is None and right.kind == "set" and left.atom:
-            return Code(f"({a} {symbol} {b} if {a}.__class__ is frozenset else {slow})", "set")
+            return PythonCode(
+                f"({a} {symbol} {b} if {a}.__class__ is frozenset else {slow})", "set"
+            )
         if "lazy" not in (left.kind, right.kind):
             kind = "set"
-        return Code(slow, kind)
+        return PythonCode(slow, kind)
 
     return handler
 
 
-def _big_union(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _big_union(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     """UNION; UNION {S} is S, which may be infinite, as in TLC. Of two sets TLC must tell first
     whether they are one, so that both are enumerated."""
     match args[0]:
         case s.Builtin(operator="{}", args=(only,)):
-            return Code(f"union_of([{writer.argument(only, context).text}])", "lazy")
+            return PythonCode(f"union_of([{writer.argument(only, context).text}])", "lazy")
         case s.Binding(kind="map") as images:
-            return Code(f"union_of({structures.listed_images(writer, images, context)})", "lazy")
+            return PythonCode(
+                f"union_of({structures.listed_images(writer, images, context)})", "lazy"
+            )
         case sets:
-            return Code(f"big_union({writer.argument(sets, context).text})", "lazy")
+            return PythonCode(f"big_union({writer.argument(sets, context).text})", "lazy")
 
 
-def _domain(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _domain(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     code = writer.argument(args[0], context)
-    return Code(f"domain({code.text})", "lazy" if code.kind == "lazy" else "set")
+    return PythonCode(f"domain({code.text})", "lazy" if code.kind == "lazy" else "set")
 
 
-def _product(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _product(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     texts = [writer.argument(arg, context).text for arg in args]
-    return Code(f"Product([{', '.join(texts)}])", "lazy")
+    return PythonCode(f"Product([{', '.join(texts)}])", "lazy")
 
 
-def _enumeration(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _enumeration(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     texts = [writer.value(arg, context).text for arg in args]
-    return Code(f"frozenset([{', '.join(texts)}])", "set")
+    return PythonCode(f"frozenset([{', '.join(texts)}])", "set")
 
 
-def _tuple(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _tuple(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     texts = [writer.value(arg, context).text for arg in args]
     if not texts:
-        return Code("()", "tuple", atom=True)
-    return Code(f"({', '.join(texts)},)", "tuple")
+        return PythonCode("()", "tuple", atom=True)
+    return PythonCode(f"({', '.join(texts)},)", "tuple")
 
 
-def _interval(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _interval(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     low, high = (writer.argument(arg, context).text for arg in args)
-    return Code(f"frozenset(interval({low}, {high}))", "set")
+    return PythonCode(f"frozenset(interval({low}, {high}))", "set")
 
 
 def _arithmetic(symbol: str, function: str) -> _Handler:
-    def handler(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+    def handler(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
         left, right = (writer.argument(arg, context) for arg in args)
         if left.kind == "int" and right.kind == "int":
-            return Code(f"({left.text} {symbol} {right.text})", "int")
+            return PythonCode(f"({left.text} {symbol} {right.text})", "int")
         fast = _with_integer(writer, left, right, symbol, f"{function}({{}}, {{}})")
-        return Code(fast or f"{function}({left.text}, {right.text})", "int")
+        return PythonCode(fast or f"{function}({left.text}, {right.text})", "int")
 
     return handler
 
@@ -279,18 +295,18 @@ def _arithmetic(symbol: str, function: str) -> _Handler:
 def _comparison(symbol: str, function: str, *, swap: bool) -> _Handler:
     slow = f"{function}({{1}}, {{0}})" if swap else f"{function}({{0}}, {{1}})"
 
-    def handler(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+    def handler(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
         left, right = (writer.argument(arg, context) for arg in args)
         if left.kind == "int" and right.kind == "int":
-            return Code(f"({left.text} {symbol} {right.text})", "bool")
+            return PythonCode(f"({left.text} {symbol} {right.text})", "bool")
         fast = _with_integer(writer, left, right, symbol, slow)
-        return Code(fast or slow.format(left.text, right.text), "bool")
+        return PythonCode(fast or slow.format(left.text, right.text), "bool")
 
     return handler
 
 
 def _with_integer(
-    writer: CodeWriter, left: Code, right: Code, symbol: str, slow: str
+    writer: CodeWriter, left: PythonCode, right: PythonCode, symbol: str, slow: str
 ) -> str | None:
     """The operation inline, where one operand is an integer at hand; None otherwise."""
     if left.kind == "int" and left.atom and right.kind is None:
@@ -305,68 +321,68 @@ def _with_integer(
     return f"({fast} if {first}.__class__ is int else {slow.format(*pair)})"
 
 
-def _negate(writer: CodeWriter, args: _Args, context: Frame) -> Code:
-    return Code(f"subtract(0, {writer.argument(args[0], context).text})", "int")
+def _negate(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
+    return PythonCode(f"subtract(0, {writer.argument(args[0], context).text})", "int")
 
 
-def _length(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _length(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     code = writer.argument(args[0], context)
     if code.kind == "tuple":
-        return Code(f"len({code.text})", "int")
+        return PythonCode(f"len({code.text})", "int")
     if code.atom and code.kind is None:
         t = code.text
-        return Code(f"(len({t}) if {t}.__class__ is tuple else length({t}))", "int")
-    return Code(f"length({code.text})", "int")
+        return PythonCode(f"(len({t}) if {t}.__class__ is tuple else length({t}))", "int")
+    return PythonCode(f"length({code.text})", "int")
 
 
-def _append(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _append(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     sequence, item = writer.argument(args[0], context), writer.value(args[1], context)
     kind = "tuple" if sequence.kind == "tuple" else None  # of a string it is a string
-    return Code(f"append({sequence.text}, {item.text})", kind)
+    return PythonCode(f"append({sequence.text}, {item.text})", kind)
 
 
-def _cardinality(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _cardinality(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     code = writer.argument(args[0], context)
     if code.kind == "set":
-        return Code(f"len({code.text})", "int")
-    return Code(f"size({code.text})", "int")
+        return PythonCode(f"len({code.text})", "int")
+    return PythonCode(f"size({code.text})", "int")
 
 
-def _select_seq(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _select_seq(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     sequence = writer.atom(writer.argument(args[0], context))
     operator = writer.operator(args[1], context)
-    found, item = writer.emitter.fresh("s"), writer.emitter.fresh("i")
-    writer.emitter.line(f"{found} = []")
+    text, item = writer.emitter.fresh("s"), writer.emitter.fresh("i")
+    writer.emitter.line(f"{text} = []")
     bound = s.Bound(args[1].location, -1, item)
     with writer.emitter.block(f"for {item} in items({sequence.text}):", loop=True):
-        inner = context.bind({-1: Bound(Code(item, None, atom=True))})
+        inner = context.bind({-1: BoundVariable(PythonCode(item, None, atom=True))})
         if isinstance(operator, Closure):
             operator = Closure(operator.definition, operator.context.bind({}))
         test = writer.checked(writer.apply_operator(operator, (bound,), bound.location, inner))
-        writer.emitter.line(f"if {test.text}: {found}.append({item})")
-    return Code(f"tuple({found})", "tuple")
+        writer.emitter.line(f"if {test.text}: {text}.append({item})")
+    return PythonCode(f"tuple({text})", "tuple")
 
 
-def _sort_seq(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _sort_seq(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     sequence = writer.atom(writer.argument(args[0], context))
-    return Code(f"sort_seq({sequence.text}, {writer.callable(args[1], context)})", "tuple")
+    return PythonCode(f"sort_seq({sequence.text}, {writer.callable(args[1], context)})", "tuple")
 
 
-def _bag_of_all(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _bag_of_all(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     function = writer.callable(args[0], context)
-    return Code(f"bag_of_all({function}, {writer.argument(args[1], context).text})")
+    return PythonCode(f"bag_of_all({function}, {writer.argument(args[1], context).text})")
 
 
-def _tlc_cache(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _tlc_cache(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     expression, closure = args
     key = writer.argument(closure, context).text
     compute = writer.emitter.fresh("g")
     with writer.function(f"def {compute}():"):
         writer.emitter.line(f"return {writer.argument(expression, context).text}")
-    return Code(f"tlc_cache({str(expression.location)!r}, {key}, {compute})")
+    return PythonCode(f"tlc_cache({str(expression.location)!r}, {key}, {compute})")
 
 
-def _tlc_get_and_set(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _tlc_get_and_set(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     register, operator, value, default = args
     passed = [
         writer.argument(register, context).text,
@@ -374,24 +390,24 @@ def _tlc_get_and_set(writer: CodeWriter, args: _Args, context: Frame) -> Code:
         writer.argument(value, context).text,
         writer.argument(default, context).text,
     ]
-    return Code(f"tlc_get_and_set({', '.join(passed)})")
+    return PythonCode(f"tlc_get_and_set({', '.join(passed)})")
 
 
-def _prime(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _prime(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     return writer.argument(args[0], context.within(context.env, primed=True))
 
 
-def _unchanged(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _unchanged(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     return unchanged(writer, args[0], context)
 
 
-def unchanged(writer: CodeWriter, node: s.Argument, context: Frame) -> Code:
+def unchanged(writer: CodeWriter, node: s.Argument, context: Frame) -> PythonCode:
     """UNCHANGED e as a formula; of a tuple, part by part."""
     if isinstance(node, s.Builtin) and node.operator == "<<>>":
         if not node.args:
             return TRUE
         parts = [unchanged(writer, part, context).text for part in node.args]
-        return Code(f"({' and '.join(parts)})", "bool")
+        return PythonCode(f"({' and '.join(parts)})", "bool")
     assert not isinstance(node, s.OperatorArg)
     if isinstance(node, s.Call | s.Bound):
         callee = writer.callee(node, context)
@@ -399,15 +415,15 @@ def unchanged(writer: CodeWriter, node: s.Argument, context: Frame) -> Code:
             return unchanged(writer, callee[0], callee[1])
     old = writer.atom(writer.expr(node, context))
     new = writer.atom(writer.expr(node, context.within(context.env, primed=True)))
-    return Code(f"({old.text} is {new.text} or eq({new.text}, {old.text}))", "bool")
+    return PythonCode(f"({old.text} is {new.text} or eq({new.text}, {old.text}))", "bool")
 
 
-def _square(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _square(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     same = s.Builtin(args[1].location, "UNCHANGED", (args[1],))
     return logic.connective(writer, "or", (args[0], same), context)
 
 
-def _angle(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+def _angle(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     same = s.Builtin(args[1].location, "UNCHANGED", (args[1],))
     changed = s.Builtin(args[1].location, r"\lnot", (same,))
     return logic.connective(writer, "and", (args[0], changed), context)
@@ -417,11 +433,11 @@ _HANDLERS: Mapping[str, _Handler] = MappingProxyType(
     {
         "TRUE": _fixed(TRUE),
         "FALSE": _fixed(FALSE),
-        "BOOLEAN": _fixed(Code("BOOLEAN", "set", atom=True)),
-        "STRING": _fixed(Code("STRING", "lazy", atom=True)),
-        "Nat": _fixed(Code("NAT", "lazy", atom=True)),
-        "Int": _fixed(Code("INT", "lazy", atom=True)),
-        "Any": _fixed(Code("ANY", "lazy", atom=True)),
+        "BOOLEAN": _fixed(PythonCode("BOOLEAN", "set", atom=True)),
+        "STRING": _fixed(PythonCode("STRING", "lazy", atom=True)),
+        "Nat": _fixed(PythonCode("NAT", "lazy", atom=True)),
+        "Int": _fixed(PythonCode("INT", "lazy", atom=True)),
+        "Any": _fixed(PythonCode("ANY", "lazy", atom=True)),
         r"\land": _and,
         r"\lor": _or,
         r"\lnot": _not,
@@ -455,7 +471,7 @@ _HANDLERS: Mapping[str, _Handler] = MappingProxyType(
         "SelectSeq": _select_seq,
         "SortSeq": _sort_seq,
         "BagOfAll": _bag_of_all,
-        "EmptyBag": _fixed(Code("()", "tuple", atom=True)),
+        "EmptyBag": _fixed(PythonCode("()", "tuple", atom=True)),
         "TLCGetAndSet": _tlc_get_and_set,
         "TLCCache": _tlc_cache,
         "'": _prime,

@@ -56,7 +56,7 @@ class _Function:
     reached: set[frozenset[str]] = field(default_factory=set)
 
 
-class Functions:
+class PendingFunctions:
     """The functions of one search that are being written."""
 
     def __init__(self, writer: Writer, assignments: Assignments) -> None:

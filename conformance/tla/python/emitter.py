@@ -12,7 +12,7 @@ _INDENT = " "
 
 
 @dataclass(slots=True)
-class Line:
+class SourceLine:
     """A line of generated source; text None: nothing (a place that nobody needed)."""
 
     depth: int
@@ -25,12 +25,12 @@ class Branch:
     """A block that was begun; its first lines, still empty, and where it starts."""
 
     start: int
-    headers: list[Line]
+    headers: list[SourceLine]
     loop: bool
 
 
 @dataclass(slots=True)
-class _At(AbstractContextManager[None]):
+class _LocationScope(AbstractContextManager[None]):
     """Every expression is written in one: a generator would cost as much as the writing."""
 
     emitter: Emitter
@@ -57,7 +57,7 @@ class Emitter:
     `known` holds the keys of the lazy values that are computed for certain at this point.
     """
 
-    lines: list[Line] = field(default_factory=list)
+    lines: list[SourceLine] = field(default_factory=list)
     depth: int = 1
     loops: int = 0
     function: int = 0
@@ -75,11 +75,11 @@ class Emitter:
         """One statement; TooLong if there are more than the limit."""
         if self.limit is not None and len(self.lines) > self.limit:
             raise TooLong
-        self.lines.append(Line(self.depth, text, self.location))
+        self.lines.append(SourceLine(self.depth, text, self.location))
 
-    def placeholder(self) -> Line:
+    def placeholder(self) -> SourceLine:
         """A statement that may be filled in later."""
-        self.lines.append(Line(self.depth, None, self.location))
+        self.lines.append(SourceLine(self.depth, None, self.location))
         return self.lines[-1]
 
     @contextmanager
@@ -101,7 +101,7 @@ class Emitter:
 
     def at(self, location: Location) -> AbstractContextManager[None]:
         """Lines written inside belong to that place."""
-        return _At(self, location)
+        return _LocationScope(self, location)
 
     @contextmanager
     def nested_function(self, header: str) -> Iterator[None]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from conformance.tla.front import syntax as s
 from conformance.tla.python.machine import Machine
 from conformance.tla.python.runtime import unpack
-from conformance.tla.python.session import Session
+from conformance.tla.python.session import TlcSession
 from conformance.tla.semantics.equality import Unforced, value_of
 from conformance.tla.semantics.errors import EvaluationError, shown
 from conformance.tla.semantics.sets import SymbolicSet
@@ -54,14 +54,14 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
+class _ValueScope:
     """Values of bound names, and the LET definitions around."""
 
     names: tuple[s.Bound, ...] = ()
     values: Mapping[int, Value] = field(default_factory=lambda: MappingProxyType({}))
     lets: tuple[int, ...] = ()
 
-    def bind(self, names: Sequence[s.Bound], values: Sequence[Value]) -> _Scope:
+    def bind(self, names: Sequence[s.Bound], values: Sequence[Value]) -> _ValueScope:
         pairs = {name.uid: value for name, value in zip(names, values, strict=True)}
         kept = tuple(name for name in self.names if name.uid not in pairs)
         return replace(self, names=(*kept, *names), values={**self.values, **pairs})
@@ -75,7 +75,7 @@ _Outcome = tuple["Unforced | None", str]
 class Explainer:
     """Explains formulas of one machine's program. Compiles what it looks at: not for hot paths."""
 
-    def __init__(self, machine: Machine, session: Session) -> None:
+    def __init__(self, machine: Machine, session: TlcSession) -> None:
         assert machine.patient, "else a value could depend on the order of a set"
         self._machine, self._session = machine, session
         self._texts: dict[str, list[str]] = {}
@@ -93,7 +93,7 @@ class Explainer:
     ) -> Explanation:
         """Why the formula has the value that it has on these states."""
         self._states, self._explained = (state, next_state), 0
-        return self._explain(node, _Scope(tuple(names), values or {}))
+        return self._explain(node, _ValueScope(tuple(names), values or {}))
 
     def obstacle(
         self,
@@ -107,11 +107,11 @@ class Explainer:
         None if there is no such part among those that say nothing about the next state.
         """
         self._states, self._explained = (state, state), 0
-        return self._obstacle(node, _Scope(tuple(names), values or {}))
+        return self._obstacle(node, _ValueScope(tuple(names), values or {}))
 
     # --- the tree -------------------------------------------------------------------------
 
-    def _explain(self, node: s.Expr, scope: _Scope) -> Explanation:
+    def _explain(self, node: s.Expr, scope: _ValueScope) -> Explanation:
         outcome = self._outcome(node, scope)
         with self._deeper() as shallow:
             parts = tuple(self._parts(node, scope, outcome)) if shallow else ()
@@ -132,7 +132,7 @@ class Explainer:
         finally:
             self._depth -= 1
 
-    def _parts(self, node: s.Expr, scope: _Scope, outcome: _Outcome) -> Iterator[Explanation]:
+    def _parts(self, node: s.Expr, scope: _ValueScope, outcome: _Outcome) -> Iterator[Explanation]:
         match node:
             case s.Builtin(operator=r"\land" | r"\lor" as word, args=args):
                 yield from self._connective(args, scope, outcome, decisive=word == r"\lor")
@@ -160,7 +160,7 @@ class Explainer:
             case _:
                 yield from self._operands(node, scope)
 
-    def _stuttering(self, subscript: s.Expr, scope: _Scope) -> Explanation:
+    def _stuttering(self, subscript: s.Expr, scope: _ValueScope) -> Explanation:
         """Whether the subscript of an action stays as it is: `[A]_v` says so without a word."""
         unchanged = s.Builtin(subscript.location, "UNCHANGED", (subscript,))
         text = f"UNCHANGED {self._text(subscript.location)}"
@@ -169,7 +169,7 @@ class Explainer:
     def _connective(
         self,
         args: Sequence[s.Argument],
-        scope: _Scope,
+        scope: _ValueScope,
         outcome: _Outcome,
         *,
         decisive: bool,
@@ -185,7 +185,7 @@ class Explainer:
                 yield self._explain(_expression(arg), scope)
 
     def _quantifier(
-        self, node: s.Binding, scope: _Scope, outcome: _Outcome
+        self, node: s.Binding, scope: _ValueScope, outcome: _Outcome
     ) -> Iterator[Explanation]:
         every = node.kind == r"\A"
         instances = self._instances(node.binders, scope)
@@ -199,10 +199,12 @@ class Explainer:
             if not every and outcome[0] is False and count < _MOST_INSTANCES:
                 yield self._instance(node, inner)
 
-    def _instance(self, node: s.Binding, scope: _Scope) -> Explanation:
+    def _instance(self, node: s.Binding, scope: _ValueScope) -> Explanation:
         return replace(self._explain(node.body, scope), bound=_bound(node, scope))
 
-    def _instances(self, binders: Sequence[s.Binder], scope: _Scope) -> Iterator[_Scope] | None:
+    def _instances(
+        self, binders: Sequence[s.Binder], scope: _ValueScope
+    ) -> Iterator[_ValueScope] | None:
         domains: list[tuple[tuple[s.Bound, ...], list[Value]]] = []
         for binder in binders:
             if binder.domain is None:
@@ -215,7 +217,7 @@ class Explainer:
             domains += [(names, items) for names in parts]
         return _bindings(domains, scope)
 
-    def _call(self, node: s.Call | s.Constant, scope: _Scope) -> Iterator[Explanation]:
+    def _call(self, node: s.Call | s.Constant, scope: _ValueScope) -> Iterator[Explanation]:
         """Into the operator's body, where its arguments are plain values."""
         entered = self._entered(node, scope)
         if entered is not None:
@@ -223,8 +225,8 @@ class Explainer:
             yield replace(self._explain(body, inner), bound=bound)
 
     def _entered(
-        self, node: s.Call | s.Constant, scope: _Scope
-    ) -> tuple[s.Expr, _Scope, _Names] | None:
+        self, node: s.Call | s.Constant, scope: _ValueScope
+    ) -> tuple[s.Expr, _ValueScope, _Names] | None:
         """The body of what is called, its scope, and what its parameters stand for."""
         if isinstance(node, s.Call) and node.target in scope.lets:
             definition = self._machine.program.definition(node.target)
@@ -233,7 +235,7 @@ class Explainer:
             meaning = self._machine.program.meaning(node)
             if not isinstance(meaning, s.Definition):
                 return None
-            definition, inner = meaning, _Scope()
+            definition, inner = meaning, _ValueScope()
         args = node.args if isinstance(node, s.Call) else ()
         primed = self._machine.analysis.primed_names(definition.uid)
         values: list[Value] = []
@@ -250,7 +252,7 @@ class Explainer:
         )
         return definition.body, inner.bind(definition.params, values), bound
 
-    def _operands(self, node: s.Expr, scope: _Scope) -> Iterator[Explanation]:
+    def _operands(self, node: s.Expr, scope: _ValueScope) -> Iterator[Explanation]:
         """The values of the operands, where the node is no quantifier or other binder."""
         if isinstance(node, s.Binding | s.Except | s.RecursiveFunction):
             return
@@ -265,7 +267,7 @@ class Explainer:
 
     # --- what is false whatever the next state is -----------------------------------------
 
-    def _obstacle(self, node: s.Expr, scope: _Scope) -> Explanation | None:
+    def _obstacle(self, node: s.Expr, scope: _ValueScope) -> Explanation | None:
         if not self._machine.analysis.of(node).primes:
             return None if self._outcome(node, scope)[0] is True else self._explain(node, scope)
         match node:
@@ -292,18 +294,20 @@ class Explainer:
             case _:
                 return None
 
-    def _bound_obstacle(self, node: s.Binding, scope: _Scope) -> Explanation | None:
-        found = self._obstacle(node.body, scope)
-        return found and replace(found, bound=_bound(node, scope))
+    def _bound_obstacle(self, node: s.Binding, scope: _ValueScope) -> Explanation | None:
+        explanation = self._obstacle(node.body, scope)
+        return explanation and replace(explanation, bound=_bound(node, scope))
 
-    def _obstacle_of_call(self, node: s.Call | s.Constant, scope: _Scope) -> Explanation | None:
+    def _obstacle_of_call(
+        self, node: s.Call | s.Constant, scope: _ValueScope
+    ) -> Explanation | None:
         entered = self._entered(node, scope)
         if entered is None:
             return None
         body, inner, bound = entered
         with self._deeper() as shallow:
-            found = self._obstacle(body, inner) if shallow else None
-        return found and self._blocked(node, [replace(found, bound=bound)])
+            explanation = self._obstacle(body, inner) if shallow else None
+        return explanation and self._blocked(node, [replace(explanation, bound=bound)])
 
     def _blocked(self, node: s.Expr, ways: Iterable[Explanation | None]) -> Explanation | None:
         """The expression, false because each way to make it true is barred; None if one is not."""
@@ -317,7 +321,7 @@ class Explainer:
 
     # --- values ---------------------------------------------------------------------------
 
-    def _outcome(self, node: s.Expr, scope: _Scope) -> _Outcome:
+    def _outcome(self, node: s.Expr, scope: _ValueScope) -> _Outcome:
         whole = node
         if scope.lets:
             key = (id(node), scope.lets)
@@ -350,8 +354,8 @@ class Explainer:
 
 
 def _bindings(
-    domains: Sequence[tuple[tuple[s.Bound, ...], list[Value]]], scope: _Scope
-) -> Iterator[_Scope]:
+    domains: Sequence[tuple[tuple[s.Bound, ...], list[Value]]], scope: _ValueScope
+) -> Iterator[_ValueScope]:
     if not domains:
         yield scope
         return
@@ -361,7 +365,7 @@ def _bindings(
         yield from _bindings(rest, scope.bind(names, values))
 
 
-def _bound(node: s.Binding, scope: _Scope) -> _Names:
+def _bound(node: s.Binding, scope: _ValueScope) -> _Names:
     names = [name for binder in node.binders for name in binder.names]
     return tuple((name.name, format_value(scope.values[name.uid])) for name in names)
 

@@ -31,21 +31,21 @@ def _key(argument: Value) -> str:
     return argument if isinstance(argument, str) else format_value(argument)
 
 
-def _value_of_json(found: JsonValue, where: str) -> Value:
-    match found:
+def _value_of_json(result: JsonValue, where: str) -> Value:
+    match result:
         case bool() | int() | str():
-            return found
+            return result
         case list():
-            return tuple(_value_of_json(item, where) for item in found)
+            return tuple(_value_of_json(item, where) for item in result)
         case dict():
             fields: dict[Value, Value] = {
-                name: _value_of_json(part, where) for name, part in found.items()
+                name: _value_of_json(part, where) for name, part in result.items()
             }
             return Fn(fields) if fields else ()
         case None:
             return ModelValue("null")
         case _:
-            raise EvaluationError(f"{where} holds {found}, which is no value of TLA+")
+            raise EvaluationError(f"{where} holds {result}, which is no value of TLA+")
 
 
 def to_json(value: Unforced) -> str:

@@ -31,7 +31,7 @@ from conformance.tla.values.patterns import ActionPattern, SeenArgument
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ActionInstance:
     """An action instance: its label, its formula, and what the names in scope stand for.
 
     `operators` are the operator arguments on the way, in the order in which they were passed.
@@ -58,7 +58,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _LabelPlace:
     action: Action
     values: Mapping[int, Value]
     names: Mapping[int, s.Bound]
@@ -67,7 +67,7 @@ class _Place:
     depth: int = 0
     within: tuple[Action, ...] = ()
 
-    def enter(self, action: Action) -> _Place:
+    def enter(self, action: Action) -> _LabelPlace:
         """Within one operator more, which gives the label from now on."""
         within = (*self.within, self.action) if self.depth else ()
         return replace(self, action=action, within=within, depth=self.depth + 1)
@@ -76,7 +76,7 @@ class _Place:
         """Whether an operator of that name was entered."""
         return any(action.name == name for action in (self.action, *self.within))
 
-    def bind(self, names: tuple[s.Bound, ...], values: tuple[Value, ...]) -> _Place:
+    def bind(self, names: tuple[s.Bound, ...], values: tuple[Value, ...]) -> _LabelPlace:
         pairs = list(zip(names, values, strict=True))
         return replace(
             self,
@@ -122,9 +122,9 @@ class ActionLister:
         self._calls: dict[int, tuple[s.Definition, ...]] = {}
         self._conditions: dict[tuple[object, ...], tuple[s.Expr, tuple[s.Bound, ...]]] = {}
 
-    def instances(self, next_: s.Definition) -> list[Reached]:
+    def instances(self, next_: s.Definition) -> list[ActionInstance]:
         """All instances, in TLC's order."""
-        return list(self._list(next_.body, _Place(Action(next_.name), {}, {})))
+        return list(self._list(next_.body, _LabelPlace(Action(next_.name), {}, {})))
 
     def kinds(self, next_: s.Definition, *, without_instances: bool = False) -> list[str]:
         """The names of the actions, in TLC's order, found without listing all instances.
@@ -134,11 +134,11 @@ class ActionLister:
         """
         self._most, self._filled = _TRIED, without_instances
         try:
-            return list(dict.fromkeys(one.action.name for one in self.instances(next_)))
+            return list(dict.fromkeys(instance.action.name for instance in self.instances(next_)))
         finally:
             self._most, self._filled = None, False
 
-    def matching(self, next_: s.Definition, pattern: ActionPattern) -> list[Reached]:
+    def matching(self, next_: s.Definition, pattern: ActionPattern) -> list[ActionInstance]:
         """The instances that a pattern admits, in TLC's order.
 
         What the pattern says of an argument is not enumerated. If no action has the name, an
@@ -149,17 +149,23 @@ class ActionLister:
             raise SpecError(f"the spec has no action {pattern.name}")
         self._goal = pattern
         try:
-            named = [one for one in self.instances(next_) if one.has_name(pattern.name)]
+            named = [
+                instance for instance in self.instances(next_) if instance.has_name(pattern.name)
+            ]
             if named:
-                return [one for one in named if one.is_called(pattern)]
+                return [
+                    action_instance
+                    for action_instance in named
+                    if action_instance.is_called(pattern)
+                ]
             self._unentered = True
-            return [one for one in self.instances(next_) if one.in_part]
+            return [instance for instance in self.instances(next_) if instance.in_part]
         finally:
             self._goal, self._unentered = None, False
 
     # --- what cannot lead to the goal ---------------------------------------------------------
 
-    def _leads_nowhere(self, node: s.Expr, place: _Place) -> bool:
+    def _leads_nowhere(self, node: s.Expr, place: _LabelPlace) -> bool:
         """Whether no instance that the goal admits can be found within a node."""
         goal = self._goal
         if goal is None or place.is_within(goal.name):
@@ -170,14 +176,14 @@ class ActionLister:
         """The names of all operators that a node calls, directly or through others."""
         known = self._named_in.get(id(node))
         if known is None:
-            found = {definition.uid: definition for definition in self._called(node)}
-            ahead = list(found.values())
+            definitions = {definition.uid: definition for definition in self._called(node)}
+            ahead = list(definitions.values())
             while ahead:
                 for definition in self._called_by(ahead.pop()):
-                    if definition.uid not in found:
-                        found[definition.uid] = definition
+                    if definition.uid not in definitions:
+                        definitions[definition.uid] = definition
                         ahead.append(definition)
-            names = frozenset(definition.name for definition in found.values())
+            names = frozenset(definition.name for definition in definitions.values())
             known = self._named_in[id(node)] = names
         return known
 
@@ -194,7 +200,7 @@ class ActionLister:
                 if isinstance(meaning, s.Definition):
                     yield meaning
 
-    def _known_values(self, body: s.Expr, place: _Place) -> Mapping[int, SeenArgument]:
+    def _known_values(self, body: s.Expr, place: _LabelPlace) -> Mapping[int, SeenArgument]:
         """What bound names must be for a call of the goal's operator to have its arguments."""
         goal = self._goal
         if goal is None or goal.args is None or place.is_within(goal.name):
@@ -218,7 +224,7 @@ class ActionLister:
 
     # --- the next-state relation --------------------------------------------------------------
 
-    def _list(self, node: s.Expr, place: _Place) -> Iterator[Reached]:
+    def _list(self, node: s.Expr, place: _LabelPlace) -> Iterator[ActionInstance]:
         if self._leads_nowhere(node, place):
             return
         match node:
@@ -244,7 +250,7 @@ class ActionLister:
             case _:
                 yield self._in_some_states(node, place)
 
-    def _in_some_states(self, node: s.Expr, place: _Place) -> Reached:
+    def _in_some_states(self, node: s.Expr, place: _LabelPlace) -> ActionInstance:
         """An instance, which TLC does not enter; of the goal's operator, that part of it."""
         goal = self._goal
         if goal is None or not self._unentered:
@@ -260,23 +266,27 @@ class ActionLister:
         values = () if goal.args is None else tuple(_seen_values(goal.args))
         return replace(self._reached(part, place.bind(names, values)), in_part=True)
 
-    def _named(self, node: s.Call | s.Constant, place: _Place) -> _Place:
+    def _named(self, node: s.Call | s.Constant, place: _LabelPlace) -> _LabelPlace:
         """The place with the label of an operator that is not entered."""
         definition = self._machine.program.meaning(node)
         if not isinstance(definition, s.Definition):
             return place
         return place.enter(Action(definition.name))
 
-    def _reached(self, node: s.Expr, place: _Place) -> Reached:
+    def _reached(self, node: s.Expr, place: _LabelPlace) -> ActionInstance:
         for let in reversed(place.lets):
             # One node for all instances: they share their generated code by it.
             key = (id(let), id(node))
             if key not in self._within:
                 self._within[key] = s.Let(let.location, let.definitions, node)
             node = self._within[key]
-        return Reached(place.action, node, place.values, place.names, place.operators, place.within)
+        return ActionInstance(
+            place.action, node, place.values, place.names, place.operators, place.within
+        )
 
-    def _enter(self, node: s.Call | s.Constant, place: _Place) -> tuple[s.Expr, _Place] | None:
+    def _enter(
+        self, node: s.Call | s.Constant, place: _LabelPlace
+    ) -> tuple[s.Expr, _LabelPlace] | None:
         """The body of a called operator, if its arguments are constant."""
         definition = self._machine.program.meaning(node)
         if not isinstance(definition, s.Definition) or place.depth > _DEEPEST:
@@ -304,7 +314,7 @@ class ActionLister:
         params = tuple(param for param in definition.params if not param.arity)
         return definition.body, inner.bind(params, tuple(values))
 
-    def _constant_operator(self, arg: s.OperatorArg, place: _Place) -> bool:
+    def _constant_operator(self, arg: s.OperatorArg, place: _LabelPlace) -> bool:
         """Whether an operator that is passed says nothing about states."""
         target = arg.target
         if isinstance(target, s.Bound):
@@ -316,8 +326,8 @@ class ActionLister:
         return facts.timeless
 
     def _bindings(
-        self, binders: tuple[s.Binder, ...], place: _Place, known: Mapping[int, SeenArgument]
-    ) -> list[_Place] | None:
+        self, binders: tuple[s.Binder, ...], place: _LabelPlace, known: Mapping[int, SeenArgument]
+    ) -> list[_LabelPlace] | None:
         """The places for all values of bound names; None if their sets are not constant.
 
         Over an empty set there are none. TLC then keeps the whole formula, under the name of the
@@ -349,13 +359,13 @@ class ActionLister:
             places = [old.bind(names, values) for old in places for names, values in choice]
         return places
 
-    def _elements(self, node: s.Expr, place: _Place) -> list[Value] | None:
+    def _elements(self, node: s.Expr, place: _LabelPlace) -> list[Value] | None:
         value = self._evaluate(node, place)
         if not isinstance(value, frozenset):
             return None
         return list(canonical_sorted(value))[: self._most] or ([_NOBODY] if self._filled else [])
 
-    def _evaluate(self, node: s.Argument, place: _Place) -> Value | None:
+    def _evaluate(self, node: s.Argument, place: _LabelPlace) -> Value | None:
         """The value of an expression that is constant here; None for everything else."""
         if isinstance(node, s.OperatorArg):
             return None
@@ -521,7 +531,7 @@ def literal(value: Value, where: s.Location) -> s.Expr:
     """The expression that a value is written as."""
 
     def within(operator: str, values: Iterable[Value]) -> s.Expr:
-        return s.Builtin(where, operator, tuple([literal(one, where) for one in values]))
+        return s.Builtin(where, operator, tuple([literal(value, where) for value in values]))
 
     match value:
         case bool():
@@ -537,7 +547,7 @@ def literal(value: Value, where: s.Location) -> s.Expr:
         case frozenset():
             return within("{}", canonical_sorted(value))
     pairs = [within(":>", pair) for pair in value.items()]
-    return reduce(lambda one, other: s.Builtin(where, "@@", (one, other)), pairs)
+    return reduce(lambda node, other: s.Builtin(where, "@@", (node, other)), pairs)
 
 
-__all__ = ["ActionLister", "Reached", "TooManyInstances"]
+__all__ = ["ActionInstance", "ActionLister", "TooManyInstances"]

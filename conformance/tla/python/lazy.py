@@ -11,9 +11,17 @@ from collections.abc import Iterator, Set
 from contextlib import contextmanager
 
 from conformance.tla.front import syntax as s
-from conformance.tla.python.emitter import Emitter, Line
+from conformance.tla.python.emitter import Emitter, SourceLine
 from conformance.tla.python.protocol import Services
-from conformance.tla.python.scope import Closure, Code, Entry, Frame, Lazy, Slot, common
+from conformance.tla.python.scope import (
+    Closure,
+    Entry,
+    Frame,
+    LazyDefinition,
+    PythonCode,
+    Slot,
+    common,
+)
 
 _WORTH_SHARING = 8
 """Nodes of an expression from which on its code may be moved into a function."""
@@ -44,21 +52,23 @@ class LazyValues:
         # The functions of recursive operators that are being written, by uid.
         self._recursive: dict[int, str] = {}
         self._repetitions = 0
-        self._tops: dict[int, Line] = {}
+        self._tops: dict[int, SourceLine] = {}
 
     @abstractmethod
-    def expr(self, node: s.Expr, context: Frame) -> Code:
+    def expr(self, node: s.Expr, context: Frame) -> PythonCode:
         """A Python expression for `node`; statements that it needs are written."""
 
-    def lazy(self, node: s.Expr, context: Frame) -> Lazy:
+    def lazy(self, node: s.Expr, context: Frame) -> LazyDefinition:
         """An entry for an expression that is computed where first needed."""
         emitter = self.emitter
-        entry = Lazy(node, context, emitter.placeholder(), emitter.loops, emitter.function)
+        entry = LazyDefinition(
+            node, context, emitter.placeholder(), emitter.loops, emitter.function
+        )
         if id(node) in self.shared and not self._volatile(entry, context.primed):
             self._share(entry, context)
         return entry
 
-    def _share(self, lazy: Lazy, context: Frame) -> None:
+    def _share(self, lazy: LazyDefinition, context: Frame) -> None:
         """Computes the value in a function of its own, which all uses call."""
         assert lazy.node is not None
         name, function = self.emitter.fresh("l"), self.emitter.fresh("g")
@@ -72,20 +82,20 @@ class LazyValues:
         lazy.function_name, lazy.kind = function, code.kind
         lazy.name = name
 
-    def force(self, lazy: Lazy, context: Frame) -> Code:
+    def force(self, lazy: LazyDefinition, context: Frame) -> PythonCode:
         primed = context.primed or lazy.context.primed
         inner = context.within(lazy.context.env, primed=primed)
         if lazy.node is not None and self._trivial(lazy.node):
             return self.expr(lazy.node, inner)
         if lazy.name and primed == lazy.context.primed:
-            return Code(
+            return PythonCode(
                 f"({lazy.name} if {lazy.name} is not UNSET else {lazy.function_name}())", lazy.kind
             )
         emitter = self.emitter
         for function in self._functions(lazy):
             slot = lazy.slots.get((function, primed))
             if slot is not None and emitter.is_known(slot.name):
-                return Code(slot.name, slot.kind, atom=True)
+                return PythonCode(slot.name, slot.kind, atom=True)
         slot = self._slot(lazy, primed)
         if not self._volatile(lazy, primed) and (emitter.loops > slot.loops or slot.emitted):
             _declare(slot)
@@ -94,20 +104,20 @@ class LazyValues:
         else:
             self._compute(lazy, slot, inner)
         emitter.know(slot.name)
-        return Code(slot.name, slot.kind, atom=True)
+        return PythonCode(slot.name, slot.kind, atom=True)
 
-    def _compute(self, lazy: Lazy, slot: Slot, context: Frame) -> None:
+    def _compute(self, lazy: LazyDefinition, slot: Slot, context: Frame) -> None:
         if lazy.node is None:
             # An argument whose value was at hand comes as it is.
             a = lazy.thunk
-            code = Code(f"{a}() if {a}.__class__ is FunctionType else {a}", lazy.kind)
+            code = PythonCode(f"{a}() if {a}.__class__ is FunctionType else {a}", lazy.kind)
         else:
             code = self._counted(lazy.node, context)
         self.emitter.line(f"{slot.name} = {code.text}")
         slot.kind = common(slot.kind, code.kind) if slot.emitted else code.kind
         slot.emitted = True
 
-    def _counted(self, node: s.Expr, context: Frame) -> Code:
+    def _counted(self, node: s.Expr, context: Frame) -> PythonCode:
         """The code of a lazy value; what is repeated within a repetition is not counted."""
         times = self.emissions.get(id(node), 0) + 1
         if not self._repetitions and self.services.analysis.of(node).size >= _WORTH_SHARING:
@@ -117,10 +127,10 @@ class LazyValues:
         self._repetitions -= times > 1
         return code
 
-    def _functions(self, lazy: Lazy) -> tuple[int, ...]:
+    def _functions(self, lazy: LazyDefinition) -> tuple[int, ...]:
         return tuple({function for function, _ in lazy.slots})
 
-    def _slot(self, lazy: Lazy, primed: bool) -> Slot:
+    def _slot(self, lazy: LazyDefinition, primed: bool) -> Slot:
         emitter = self.emitter
         key = (emitter.function, primed)
         if key not in lazy.slots:
@@ -136,7 +146,7 @@ class LazyValues:
             return True
         return self.services.analysis.of(node).constant
 
-    def _volatile(self, lazy: Lazy, primed: bool) -> bool:
+    def _volatile(self, lazy: LazyDefinition, primed: bool) -> bool:
         if not self.partial or lazy.node is None:
             return False
         facts = self.services.analysis.of(lazy.node)
@@ -156,7 +166,7 @@ class LazyValues:
         if isinstance(entry, Closure):
             facts = self.services.analysis.of_definition(entry.definition.uid)
             return facts.primes or bool(facts.free) or (bool(facts.variables) and self.initial)
-        return isinstance(entry, Lazy) and self._volatile(entry, primed)
+        return isinstance(entry, LazyDefinition) and self._volatile(entry, primed)
 
     @contextmanager
     def function(self, header: str) -> Iterator[None]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformance.tla.front import syntax as s
 from conformance.tla.python.protocol import CodeWriter, unsupported
-from conformance.tla.python.scope import FALSE, TRUE, Bound, Code, Frame, Kind, common
+from conformance.tla.python.scope import FALSE, TRUE, BoundVariable, Frame, Kind, PythonCode, common
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,9 @@ def jump_to(writer: CodeWriter, *statements: str) -> Jump:
 # Values
 
 
-def connective(writer: CodeWriter, word: str, nodes: Sequence[s.Argument], context: Frame) -> Code:
+def connective(
+    writer: CodeWriter, word: str, nodes: Sequence[s.Argument], context: Frame
+) -> PythonCode:
     """n-ary conjunction ("and") or disjunction ("or"), evaluated from left to right."""
     texts = [writer.truth(nodes[0], context).text]
     for index, node in enumerate(nodes[1:], start=1):
@@ -52,11 +54,11 @@ def connective(writer: CodeWriter, word: str, nodes: Sequence[s.Argument], conte
             with writer.emitter.block(f"if {test}:"):
                 writer.emitter.line(f"{name} = {connective(writer, word, rest, context).text}")
         writer.emitter.close(branch)
-        return Code(name, "bool", atom=True)
-    return Code(f"({f' {word} '.join(texts)})", "bool")
+        return PythonCode(name, "bool", atom=True)
+    return PythonCode(f"({f' {word} '.join(texts)})", "bool")
 
 
-def conditional(writer: CodeWriter, node: s.If, context: Frame) -> Code:
+def conditional(writer: CodeWriter, node: s.If, context: Frame) -> PythonCode:
     """IF."""
     condition = writer.truth(node.condition, context)
     return _choose(
@@ -67,12 +69,14 @@ def conditional(writer: CodeWriter, node: s.If, context: Frame) -> Code:
     )
 
 
-def case(writer: CodeWriter, node: s.Case, context: Frame) -> Code:
+def case(writer: CodeWriter, node: s.Case, context: Frame) -> PythonCode:
     """CASE: the first true guard counts, as in TLC."""
 
-    def arm(index: int) -> Code:
+    def arm(index: int) -> PythonCode:
         if index == len(node.arms):
-            return Code("no_case()") if node.other is None else writer.expr(node.other, context)
+            return (
+                PythonCode("no_case()") if node.other is None else writer.expr(node.other, context)
+            )
         guard, value = node.arms[index]
         condition = writer.truth(guard, context)
         return _choose(
@@ -83,8 +87,11 @@ def case(writer: CodeWriter, node: s.Case, context: Frame) -> Code:
 
 
 def _choose(
-    writer: CodeWriter, condition: str, then: Callable[[], Code], otherwise: Callable[[], Code]
-) -> Code:
+    writer: CodeWriter,
+    condition: str,
+    then: Callable[[], PythonCode],
+    otherwise: Callable[[], PythonCode],
+) -> PythonCode:
     emitter = writer.emitter
     first = emitter.open()
     then_code = then()
@@ -103,16 +110,16 @@ def _choose(
     )
     if not first_written and not second_written:
         emitter.drop(first)
-        return Code(f"({then_code.text} if {condition} else {other_code.text})", kind)
+        return PythonCode(f"({then_code.text} if {condition} else {other_code.text})", kind)
     name = emitter.fresh("c")
     first.headers[0].text = f"if {condition}:"
     assign_first.text = f"{name} = {then_code.text}"
     second.headers[0].text = "else:"
     assign_second.text = f"{name} = {other_code.text}"
-    return Code(name, kind, atom=True)
+    return PythonCode(name, kind, atom=True)
 
 
-def quantifier(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
+def quantifier(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
     """\\A or \\E as a value."""
     every = node.kind == r"\A"
     if writer.services.patient:
@@ -127,14 +134,14 @@ def quantifier(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
             jump_if_true(writer, node.body, inner, leave)
 
     search(writer, node.binders, context, f"{name} = {not every}", name, every, inside)
-    return Code(name, "bool", atom=True)
+    return PythonCode(name, "bool", atom=True)
 
 
 def search(
     writer: CodeWriter,
     binders: Sequence[s.Binder],
     context: Frame,
-    found: str,
+    result: str,
     flag: str,
     initially: bool,
     inside: Callable[[Frame, Jump], None],
@@ -144,7 +151,7 @@ def search(
 
     def level(index: int, inner: Frame) -> None:
         if index == len(steps):
-            inside(inner, Jump((found, "break"), writer.emitter.loops))
+            inside(inner, Jump((result, "break"), writer.emitter.loops))
             return
         binder, names, text, kind = steps[index]
         with bind_loop(writer, binder, names, text, kind, inner) as bound:
@@ -172,7 +179,7 @@ def _steps(
 
 def _patient(
     writer: CodeWriter, steps: Sequence[_Step], body: s.Expr, context: Frame, every: bool
-) -> Code:
+) -> PythonCode:
     """A quantifier whose body is a function of one element, nested for further names."""
     if not steps:
         return writer.truth(body, context)
@@ -183,7 +190,7 @@ def _patient(
         code = _patient(writer, rest, body, bound, every)
         writer.emitter.line(f"return {code.text}")
     order = binder.domain is not None and in_order(writer, binder.domain)
-    return Code(f"decide({text}, {function}, {every}, {order})", "bool")
+    return PythonCode(f"decide({text}, {function}, {every}, {order})", "bool")
 
 
 def in_order(writer: CodeWriter, node: s.Expr) -> bool:
@@ -238,11 +245,11 @@ def _bound(
 ) -> Frame:
     """The context in which the names stand for an element, or for its components."""
     if not binder.pattern:
-        return context.bind({names[0].uid: Bound(Code(item, kind, atom=True))})
+        return context.bind({names[0].uid: BoundVariable(PythonCode(item, kind, atom=True))})
     variables = [writer.emitter.fresh(_python(name.name)) for name in names]
     writer.emitter.line(f"{', '.join(variables)}, = unpack({item}, {len(names)})")
     entries = {
-        name.uid: Bound(Code(variable, None, atom=True))
+        name.uid: BoundVariable(PythonCode(variable, None, atom=True))
         for name, variable in zip(names, variables, strict=True)
     }
     return context.bind(entries)
@@ -274,15 +281,15 @@ def elements(
                 first, last = writer.argument(low, context), writer.argument(high, context)
                 text = _interval(first, last)
                 # Python forbids := where a comprehension says what it iterates over.
-                return (writer.atom(Code(text)).text if ":=" in text else text), "int"
+                return (writer.atom(PythonCode(text)).text if ":=" in text else text), "int"
     code = writer.expr(node, context)
     if ordered:
-        return writer.atom(Code(f"ordered({code.text})")).text, None
+        return writer.atom(PythonCode(f"ordered({code.text})")).text, None
     text = code.text if code.kind in ("set", "lazy") else f"iterate({code.text})"
-    return writer.atom(Code(text)).text, None
+    return writer.atom(PythonCode(text)).text, None
 
 
-def _interval(first: Code, last: Code) -> str:
+def _interval(first: PythonCode, last: PythonCode) -> str:
     if first.kind == "int" and last.kind == "int":
         end = str(int(last.text) + 1) if last.text.isdigit() else f"{last.text} + 1"
         return f"range({first.text}, {end})"
@@ -370,10 +377,10 @@ def _descend(
         case s.Let(body=body):
             go(writer, body, writer.let(_let(node), context), jump)
         case s.Call(target=int()):
-            found = _expanded(writer, node, context)
-            if found is None:
+            result = _expanded(writer, node, context)
+            if result is None:
                 return False
-            go(writer, found[0], found[1], jump)
+            go(writer, result[0], result[1], jump)
         case _:
             return False
     return True
@@ -396,7 +403,7 @@ def _expanded(writer: CodeWriter, node: s.Argument, context: Frame) -> tuple[s.E
     return None
 
 
-def _test(writer: CodeWriter, test: Code, negation: str, jump: Jump) -> None:
+def _test(writer: CodeWriter, test: PythonCode, negation: str, jump: Jump) -> None:
     emitter = writer.emitter
     if test.text in ("True", "False"):
         if (test.text == "True") == (negation == ""):

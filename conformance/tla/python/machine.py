@@ -17,18 +17,18 @@ from conformance.tla.python.branches import UNDEFINED, Branches, branch_code
 from conformance.tla.python.emitter import TooLong
 from conformance.tla.python.protocol import CodeWriter
 from conformance.tla.python.scope import (
-    Bound,
-    Code,
+    BoundVariable,
     Entry,
     Frame,
     Kind,
-    Lazy,
-    Named,
+    LazyDefinition,
+    NamedOperator,
+    PythonCode,
     as_whole,
     kind_of,
     read_of,
 )
-from conformance.tla.python.session import Session
+from conformance.tla.python.session import TlcSession
 from conformance.tla.python.solver import Solver, missing_variables
 from conformance.tla.python.writer import LARGEST_LITERAL, Writer
 from conformance.tla.semantics import equality, sets
@@ -102,7 +102,7 @@ class Machine:
     """
 
     def __init__(
-        self, program: Program, session: Session, *, patient: bool = False, traced: bool = False
+        self, program: Program, session: TlcSession, *, patient: bool = False, traced: bool = False
     ) -> None:
         self.program = program
         self.patient = patient
@@ -119,9 +119,9 @@ class Machine:
         }
         self._places: dict[str, list[Location | None]] = {}
         self._listings: list[Listing] = []
-        self._constants: dict[int, tuple[s.Expr, Code]] = {}
+        self._constants: dict[int, tuple[s.Expr, PythonCode]] = {}
         self._pooled: dict[int, tuple[object, str]] = {}
-        self._elements: dict[int, tuple[s.Expr, tuple[Code, Kind] | None]] = {}
+        self._elements: dict[int, tuple[s.Expr, tuple[PythonCode, Kind] | None]] = {}
         self._routines: dict[int, CompiledRoutine] = {}
         self._expressions: dict[
             tuple[int, tuple[int, ...]], tuple[s.Expr, Callable[..., object]]
@@ -129,7 +129,7 @@ class Machine:
 
     # --- what writers ask -----------------------------------------------------------------
 
-    def constant(self, node: s.Expr) -> Code:
+    def constant(self, node: s.Expr) -> PythonCode:
         """The value of a constant expression, computed now; an error waits until it is needed."""
         if isinstance(node, s.Number | s.String):
             return self.pool(node.value)
@@ -137,7 +137,7 @@ class Machine:
             self._constants[id(node)] = (node, self._fold(node))
         return self._constants[id(node)][1]
 
-    def _fold(self, node: s.Expr) -> Code:
+    def _fold(self, node: s.Expr) -> PythonCode:
         def write(writer: Writer) -> None:
             with writer.emitter.at(node.location):
                 writer.emitter.line(f"return {writer.compound(node, Frame()).text}")
@@ -146,20 +146,20 @@ class Machine:
         try:
             return self.pool(self.guarded(function))
         except EvaluationError as error:
-            return Code(f"raise_again({self.pool(error).text})")
+            return PythonCode(f"raise_again({self.pool(error).text})")
 
-    def pool(self, value: object) -> Code:
+    def pool(self, value: object) -> PythonCode:
         """A name for a constant value."""
         kind = kind_of(value)
         if kind in ("str", "bool") or (isinstance(value, int) and abs(value) < LARGEST_LITERAL):
-            return Code(repr(value), kind, atom=True)
+            return PythonCode(repr(value), kind, atom=True)
         if id(value) not in self._pooled:
             name = f"K_{len(self._pooled)}"
             self._pooled[id(value)] = (value, name)
             self._namespace[name] = value
-        return Code(self._pooled[id(value)][1], kind, atom=True)
+        return PythonCode(self._pooled[id(value)][1], kind, atom=True)
 
-    def elements(self, node: s.Expr) -> tuple[Code, Kind] | None:
+    def elements(self, node: s.Expr) -> tuple[PythonCode, Kind] | None:
         """The elements of a constant set in canonical order, and their kind; None otherwise."""
         if not self.analysis.of(node).constant:
             return None
@@ -167,7 +167,7 @@ class Machine:
             self._elements[id(node)] = (node, self._enumerate(self.constant(node)))
         return self._elements[id(node)][1]
 
-    def _enumerate(self, code: Code) -> tuple[Code, Kind] | None:
+    def _enumerate(self, code: PythonCode) -> tuple[PythonCode, Kind] | None:
         value = self._namespace.get(code.text)
         if isinstance(value, sets.SymbolicSet):
             size = value.at_most()
@@ -183,7 +183,7 @@ class Machine:
         kinds = {kind_of(item) for item in items}
         return self.pool(items), kinds.pop() if len(kinds) == 1 else None
 
-    def empty(self, code: Code) -> bool:
+    def empty(self, code: PythonCode) -> bool:
         """Whether the code is a constant, and that the empty set or sequence."""
         return self._namespace.get(code.text) in (frozenset(), ())
 
@@ -238,12 +238,14 @@ class Machine:
         entries: dict[int, Entry] = {}
         for param, name, strict in zip(definition.params, names, routine.strict, strict=True):
             if param.arity:
-                entries[param.uid] = Named(name)
+                entries[param.uid] = NamedOperator(name)
             elif strict:
-                entries[param.uid] = Bound(Code(name, kind, atom=True))
+                entries[param.uid] = BoundVariable(PythonCode(name, kind, atom=True))
             else:
                 declaration = writer.emitter.placeholder()
-                entries[param.uid] = Lazy(None, context, declaration, 0, 0, thunk=name, kind=kind)
+                entries[param.uid] = LazyDefinition(
+                    None, context, declaration, 0, 0, thunk=name, kind=kind
+                )
         return entries
 
     def _return(self, writer: Writer, definition: s.Definition, context: Frame) -> Kind:
@@ -262,7 +264,7 @@ class Machine:
         logic.jump_if_false(writer, body, context, logic.Jump(("return False",), 0))
         writer.emitter.line("return True")
 
-    def enabled(self, writer: CodeWriter, node: s.Expr, context: Frame) -> Code:
+    def enabled(self, writer: CodeWriter, node: s.Expr, context: Frame) -> PythonCode:
         """ENABLED node: whether the search finds a successor; it need not be complete."""
         name = writer.emitter.fresh("enabled")
         inner = Frame(env=context.env, now=context.variables())
@@ -274,7 +276,7 @@ class Machine:
             solver.solve(node, inner, lambda _: writer.emitter.line("return True"))
             writer.emitter.line("return False")
         writer.partial = partial
-        return Code(f"({name}() is True)", "bool")
+        return PythonCode(f"({name}() is True)", "bool")
 
     # --- formulas -------------------------------------------------------------------------
 
@@ -333,7 +335,9 @@ class Machine:
 
     def _two_states(self, names: Sequence[s.Bound], python: Sequence[str], kind: Kind) -> Frame:
         pairs = zip(names, python, strict=True)
-        entries = {bound.uid: Bound(Code(name, kind, atom=True)) for bound, name in pairs}
+        entries = {
+            bound.uid: BoundVariable(PythonCode(name, kind, atom=True)) for bound, name in pairs
+        }
         return Frame(env=entries, now=self._indexed("s"), next=self._indexed("t"))
 
     def successors(
@@ -351,13 +355,13 @@ class Machine:
         """
         python = [f"a_{index}" for index in range(len(names))]
         entries = {
-            bound.uid: Bound(Code(name, kind, atom=True))
+            bound.uid: BoundVariable(PythonCode(name, kind, atom=True))
             for bound, name, kind in zip(names, python, kinds, strict=True)
         }
         context = Frame(env=entries, now=self._indexed("s"))
 
         def write(writer: Writer) -> None:
-            def found(reached: Frame) -> None:
+            def result(reached: Frame) -> None:
                 self._emit_state(writer, reached.next, "found.append((action, {}))", label)
 
             header = f"for {', '.join([*python, 'action'])}, in instances:"
@@ -365,7 +369,7 @@ class Machine:
                 inner = context
                 for uid, operator in operators.items():
                     inner = inner.bind({uid: writer.operator(operator, inner)})
-                Solver(writer, self.variables).solve(node, inner, found)
+                Solver(writer, self.variables).solve(node, inner, result)
 
         parameters = ("s", "found", "instances")
         return self._make(write, "successors", parameters, label=label, partial=True)
@@ -374,10 +378,10 @@ class Machine:
         """The states that satisfy an initial predicate."""
 
         def write(writer: Writer) -> None:
-            def found(reached: Frame) -> None:
+            def result(reached: Frame) -> None:
                 self._emit_state(writer, reached.now, "found.append({})", "the initial predicate")
 
-            Solver(writer, self.variables, initial=True).solve(node, Frame(), found)
+            Solver(writer, self.variables, initial=True).solve(node, Frame(), result)
 
         function = self._make(write, "initial", ("found",), partial=True, initial=True)
         states: list[State] = []
@@ -515,8 +519,8 @@ class Machine:
 
     def take_listings(self) -> list[Listing]:
         """The code generated since the last call, in the order in which it was finished."""
-        taken, self._listings = self._listings, []
-        return taken
+        listings, self._listings = self._listings, []
+        return listings
 
     def constant_value(self, name: str) -> object:
         """What a constant's name (`K_3`) stands for in generated code."""
@@ -547,7 +551,7 @@ def _runtime_namespace() -> dict[str, object]:
         "STRING": sets.Strings(),
         "NAT": sets.Integers(0),
         "INT": sets.Integers(None),
-        "ANY": sets.Everything(),
+        "ANY": sets.AnyValue(),
     }
     for module in (equality, runtime, standard, interchange):
         names.update({name: value for name, value in vars(module).items() if name[0] != "_"})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from conformance.tla.front import syntax as s
-from conformance.tla.python.emitter import Line
+from conformance.tla.python.emitter import SourceLine
 from conformance.tla.values import Fn, ModelValue
 
 Kind = str | None
@@ -16,7 +16,7 @@ may be a symbolic set or lazy function; None for an unknown value, which is neve
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class PythonCode:
     """A Python expression. An atom is a name or literal: cheap to repeat."""
 
     text: str
@@ -37,15 +37,15 @@ def read_of(text: str) -> str:
     return text[len(_WHOLE) : -1] if text.startswith(_WHOLE) else text
 
 
-TRUE = Code("True", "bool", atom=True)
-FALSE = Code("False", "bool", atom=True)
+TRUE = PythonCode("True", "bool", atom=True)
+FALSE = PythonCode("False", "bool", atom=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundVariable:
     """A bound name that a Python variable holds."""
 
-    code: Code
+    code: PythonCode
 
 
 @dataclass(slots=True)
@@ -53,14 +53,14 @@ class Slot:
     """The Python variable of a lazy value in one function, for one side of a prime."""
 
     name: str
-    declaration: Line
+    declaration: SourceLine
     loops: int
     emitted: bool = False
     kind: Kind = None
 
 
 @dataclass(slots=True, eq=False)
-class Lazy:
+class LazyDefinition:
     """A LET's definition or an argument: computed where first needed, as in TLC.
 
     `thunk` is the Python function that computes it, for a parameter passed as one, `kind` the
@@ -70,7 +70,7 @@ class Lazy:
 
     node: s.Expr | None
     context: Frame
-    declaration: Line
+    declaration: SourceLine
     loops: int
     function: int
     thunk: str | None = None
@@ -96,7 +96,7 @@ class Standard:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedOperator:
     """An operator that is a Python function of this name: recursive, or a parameter of one.
 
     Of a recursive one also the definition.
@@ -106,8 +106,8 @@ class Named:
     definition: s.Definition | None = None
 
 
-Operator = Closure | Standard | Named
-Entry = Bound | Lazy | Operator
+Operator = Closure | Standard | NamedOperator
+Entry = BoundVariable | LazyDefinition | Operator
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What TLC's operators keep and show beside a state: the level, registers, printed lines, chance.
 
 `Print`, `TLCSet`, `TLCGet`, `RandomElement` and their like depend on more than the state, or do
-more than give a value. One `Session` belongs to one bound specification. The engine never prints:
+more than give a value. One `TlcSession` belongs to one bound specification. The engine never prints:
 who wants the lines gives `show`.
 """
 
@@ -52,7 +52,7 @@ _REVISION = Fn(
 since it is none of TLC's releases."""
 
 
-class Session:
+class TlcSession:
     """The state of TLC's operators. Lines are shown when the formula that prints them is settled:
     what is evaluated twice, because a first attempt had no value, prints once.
     """
@@ -191,10 +191,10 @@ class Session:
         return frozenset(self._random.sample(items, min(count, len(items))))
 
     def _draws(self, count: int, elements: SymbolicSet) -> frozenset[Value]:
-        found: set[Value] = set()
-        while len(found) < count:
-            found.add(self.random_element(elements))
-        return frozenset(found)
+        result: set[Value] = set()
+        while len(result) < count:
+            result.add(self.random_element(elements))
+        return frozenset(result)
 
     def random_set_of_subsets(
         self, count: Unforced, mean: Unforced, elements: Unforced

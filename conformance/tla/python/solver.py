@@ -13,17 +13,17 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from conformance.tla.front import syntax as s
 from conformance.tla.python import builtins, logic, structures
-from conformance.tla.python.continuations import Assignments, Functions, Then
+from conformance.tla.python.continuations import Assignments, PendingFunctions, Then
 from conformance.tla.python.logic import Jump
 from conformance.tla.python.protocol import unsupported
 from conformance.tla.python.scope import (
-    Bound,
+    BoundVariable,
     Closure,
-    Code,
     Entry,
     Frame,
-    Named,
+    NamedOperator,
     Operator,
+    PythonCode,
     Standard,
     as_whole,
 )
@@ -43,7 +43,7 @@ class Solver:
         self.variables = variables
         self.initial = initial
         self._assignments = Assignments(variables, initial)
-        self._functions = Functions(writer, self._assignments)
+        self._functions = PendingFunctions(writer, self._assignments)
 
     def solve(self, node: s.Argument, context: Frame, then: Then) -> None:
         """Code that runs `then` for every way in which the formula can hold."""
@@ -160,7 +160,7 @@ class Solver:
         name = self._target(left, context)
         return None if name in self._assignments.of(context) else name
 
-    def _assign(self, name: str, code: Code, context: Frame) -> Frame:
+    def _assign(self, name: str, code: PythonCode, context: Frame) -> Frame:
         python = self.writer.emitter.fresh(f"n_{name}")
         self.writer.emitter.line(f"{python} = {code.text}")
         text = as_whole(python) if self.writer.services.traced else python
@@ -185,7 +185,7 @@ class Solver:
         same = code.text == context.now.get(name)
         then(self._with(name, code.text, context) if same else self._assign(name, code, context))
 
-    def _changed(self, name: str, right: s.Argument, context: Frame) -> Code | None:
+    def _changed(self, name: str, right: s.Argument, context: Frame) -> PythonCode | None:
         """[x EXCEPT ![e] = v] as the next value of x, where the machine traces reads."""
         if not self.writer.services.traced or not isinstance(right, s.Except):
             return None
@@ -310,7 +310,7 @@ class Solver:
         emitter.line(f"{items} = []")
         with logic.all_loops(self.writer, node.binders, context, ordered=True) as inner:
             entries = [inner.env[name.uid] for binder in node.binders for name in binder.names]
-            texts = [entry.code.text for entry in entries if isinstance(entry, Bound)]
+            texts = [entry.code.text for entry in entries if isinstance(entry, BoundVariable)]
             emitter.line(f"{items}.append(({', '.join(texts)},))")
 
         def instances(current: Frame, done: Then) -> None:
@@ -329,14 +329,14 @@ class Solver:
     def _ways_of_all(self, node: s.Binding, context: Frame, then: Then) -> None:
         """As often as the instances hold together: the product of their ways."""
         emitter = self.writer.emitter
-        ways, found = emitter.fresh("w"), emitter.fresh("c")
+        ways, text = emitter.fresh("w"), emitter.fresh("c")
         emitter.line(f"{ways} = 1")
         with logic.all_loops(self.writer, node.binders, context, ordered=True) as inner:
             emitter.line(f"if not {ways}: break")
-            emitter.line(f"{found} = []")
+            emitter.line(f"{text} = []")
             with emitter.block(f"for {emitter.fresh('i')} in (0,):", loop=True):
-                self.solve(node.body, inner, lambda _: emitter.line(f"{found}.append(0)"))
-            emitter.line(f"{ways} *= len({found})")
+                self.solve(node.body, inner, lambda _: emitter.line(f"{text}.append(0)"))
+            emitter.line(f"{ways} *= len({text})")
         with emitter.block(f"for {emitter.fresh('i')} in range({ways}):", loop=True):
             then(context)
 
@@ -382,17 +382,17 @@ class Solver:
         argument = self.writer.atom(self.writer.value(node.argument, context))
         inside = builtins.membership(self.writer, argument, domain, scope)
         self.writer.emitter.line(f"if not {inside.text}: not_in_domain({argument.text})")
-        inner = _in(context, scope).bind({binders[0].names[0].uid: Bound(argument)})
+        inner = _in(context, scope).bind({binders[0].names[0].uid: BoundVariable(argument)})
         self.solve(meant.body, inner, lambda c: then(_in(c, context)))
         return True
 
     def _recursion(self, node: s.Expr, context: Frame, then: Then) -> bool:
         """A recursive operator as a function; False if the node is no call of one."""
-        found = self.writer.recursion(node, context)
-        if found is None:
+        result = self.writer.recursion(node, context)
+        if result is None:
             return False
         assert isinstance(node, s.Call)
-        definition, scope = found
+        definition, scope = result
         key: list[Hashable] = [definition.uid]
         by_name: dict[int, Entry] = {}
         names: dict[int, str] = {}
@@ -436,7 +436,7 @@ class Solver:
             case Closure(definition=definition):
                 free = self.writer.services.analysis.of_definition(definition.uid).free
                 return id(operator) if free else definition.uid
-            case Standard(name=name) | Named(name=name):
+            case Standard(name=name) | NamedOperator(name=name):
                 return name
 
     def _chooses(self, node: s.Argument, within: frozenset[int]) -> bool:

@@ -14,10 +14,10 @@ from conformance.tla.front.config import ModelConfig
 from conformance.tla.python.behaviours import BehaviourReader
 from conformance.tla.python.branches import Branches
 from conformance.tla.python.explain import Explainer, Explanation
-from conformance.tla.python.labels import ActionLister, Reached
+from conformance.tla.python.labels import ActionInstance, ActionLister
 from conformance.tla.python.machine import Instance, Machine, Search, Successor
 from conformance.tla.python.scope import Kind, kind_of
-from conformance.tla.python.session import Session
+from conformance.tla.python.session import TlcSession
 from conformance.tla.python.traced import ChangedVariable, Reads, TracedVariable
 from conformance.tla.semantics.analysis import IMPURE, RECURSIVE
 from conformance.tla.semantics.behaviours import TRUE, StepPredicate, Temporal, all_of
@@ -135,16 +135,16 @@ class TracedAction:
 
     def successors(self, state: State) -> list[Successor]:
         """As `Spec.successors`, of this instance; errors are those of Python."""
-        found: list[Successor] = []
-        self._plain(state, found, self.instances)
-        return found
+        result: list[Successor] = []
+        self._plain(state, result, self.instances)
+        return result
 
     def trace(self, reads: Reads) -> list[TracedSuccessor]:
         """The successors of `reads.state`, which then knows what was read."""
-        found: list[TracedSuccessor] = []
+        result: list[TracedSuccessor] = []
         trace = cast("Callable[..., object]", self._traced)
-        trace(reads.variables(), found, self.instances)
-        return found
+        trace(reads.variables(), result, self.instances)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ class Selection:
     @property
     def actions(self) -> tuple[Action, ...]:
         """The instances, each once."""
-        found = (instance[-1] for one in self.templates for instance in one.instances)
-        return tuple(dict.fromkeys(action for action in found if isinstance(action, Action)))
+        result = (instance[-1] for template in self.templates for instance in template.instances)
+        return tuple(dict.fromkeys(action for action in result if isinstance(action, Action)))
 
     def only(self, wanted: Callable[[Action], bool]) -> Selection:
         """The same without instances that are not wanted.
@@ -166,10 +166,13 @@ class Selection:
         Where a formula has no value, `successors_in` may ask all instances of the patterns again.
         """
         kept = (
-            replace(one, instances=tuple(i for i in one.instances if wanted(cast("Action", i[-1]))))
-            for one in self.templates
+            replace(
+                template,
+                instances=tuple(i for i in template.instances if wanted(cast("Action", i[-1]))),
+            )
+            for template in self.templates
         )
-        return replace(self, templates=tuple(one for one in kept if one.instances))
+        return replace(self, templates=tuple(template for template in kept if template.instances))
 
 
 TracedSuccessor = tuple[Action, "tuple[Value | TracedVariable | ChangedVariable, ...]"]
@@ -186,13 +189,13 @@ class Spec:
     """
 
     def __init__(
-        self, program: Program, *, patient: bool = False, session: Session | None = None
+        self, program: Program, *, patient: bool = False, session: TlcSession | None = None
     ) -> None:
         self.program = program
         self.module = program.module
         self.config = program.config
         self.variables = tuple(variable.name for variable in program.module.variables)
-        self.session = session or Session(deadlock=program.config.check_deadlock)
+        self.session = session or TlcSession(deadlock=program.config.check_deadlock)
         self.machine = Machine(program, self.session, patient=patient)
         self._state_formulas: dict[str, StateFormula] = {}
         self._action_formulas: dict[str, tuple[s.Definition, Callable[..., bool]]] = {}
@@ -324,7 +327,7 @@ class Spec:
     def impure(self) -> bool:
         """Whether anything of the specification prints, remembers or draws at random."""
         analysis = self.machine.analysis
-        bodies = (one.body for one in self.module.definitions.values())
+        bodies = (definition.body for definition in self.module.definitions.values())
         return any(analysis.of(body).impure & (IMPURE - {"TLCGet"}) for body in bodies)
 
     def initial_states(self) -> Sequence[State]:
@@ -336,18 +339,18 @@ class Spec:
         ways is listed several times, as TLC counts it."""
         if not self.has_behaviours:
             return ()
-        found = self._settled(
+        result = self._settled(
             lambda: self.machine.initial_states(self._init_and_next[0]),
             lambda spec: spec.generated_initial_states,
         )
-        return found()
+        return result()
 
     @cached_property
     def _lister(self) -> ActionLister:
         return ActionLister(self.machine)
 
     @cached_property
-    def _instances(self) -> tuple[Reached, ...]:
+    def _instances(self) -> tuple[ActionInstance, ...]:
         if not self.has_behaviours:
             return ()
         return tuple(self._lister.instances(self._init_and_next[1]))
@@ -384,22 +387,22 @@ class Spec:
         machine = Machine(self.program, self.session, traced=True)
         traced = self._grouped(self._instances, machine)
         return tuple(
-            TracedAction((instance,), one.search, other.search)
-            for one, other in zip(traced, self._templates, strict=True)
-            for instance in one.instances
+            TracedAction((instance,), item.search, other.search)
+            for item, other in zip(traced, self._templates, strict=True)
+            for instance in item.instances
         )
 
     def _grouped(
-        self, instances: Sequence[Reached], machine: Machine | None = None
+        self, instances: Sequence[ActionInstance], machine: Machine | None = None
     ) -> tuple[_Template, ...]:
-        groups: dict[tuple[object, ...], list[Reached]] = {}
+        groups: dict[tuple[object, ...], list[ActionInstance]] = {}
         for reached in instances:
             operators = tuple(map(id, reached.operators.values()))
             key = (id(reached.node), reached.action.name, operators)
             groups.setdefault(key, []).append(reached)
         return tuple(self._template(group, machine or self.machine) for group in groups.values())
 
-    def _template(self, group: list[Reached], machine: Machine) -> _Template:
+    def _template(self, group: list[ActionInstance], machine: Machine) -> _Template:
         first = group[0]
         of = self.machine.analysis.of
         free = of(first.node).free.union(*(of(arg).free for arg in first.operators.values()))
@@ -425,64 +428,64 @@ class Spec:
         Needs no list of all actions, of which large constants have too many. SpecError names an
         action that the next-state relation lacks, TooManyInstances one that leaves too much open.
         """
-        found: dict[Action, list[Reached]] = {}
+        result: dict[Action, list[ActionInstance]] = {}
         for pattern in patterns:
             for reached in self._lister.matching(self._init_and_next[1], pattern):
-                others = found.setdefault(reached.action, [])
-                if all(one.node is not reached.node or one.values != reached.values
-                       for one in others):  # fmt: skip
+                others = result.setdefault(reached.action, [])
+                if all(other.node is not reached.node or other.values != reached.values
+                       for other in others):  # fmt: skip
                     others.append(reached)
-        each = [reached for group in found.values() for reached in group]
+        each = [reached for group in result.values() for reached in group]
         return Selection(tuple(patterns), self._grouped(each))
 
     def successors_in(self, selection: Selection, state: State) -> list[Successor]:
         """Every (action, next state) of the selected instances, in a fixed order."""
-        found: list[Successor] = []
+        successors: list[Successor] = []
         mark = self.session.mark()
         try:
             for template in selection.templates:
-                self.machine.guarded(template.search, state, found, template.instances)
+                self.machine.guarded(template.search, state, successors, template.instances)
         except EvaluationError:
             if self.machine.patient:
                 raise
             self.session.undo(mark)
             patient = self._patient
             return patient.successors_in(patient.select(selection.patterns), state)
-        return found
+        return successors
 
     def successors(self, state: State) -> list[Successor]:
         """Every (action, next state) that the next-state relation allows, as TLC finds them.
 
         In a fixed order; a pair that is found twice is listed twice, as TLC counts it.
         """
-        found: list[Successor] = []
+        successors: list[Successor] = []
         mark = self.session.mark()
         try:
-            self.machine.guarded(self._search, state, found)
+            self.machine.guarded(self._search, state, successors)
         except EvaluationError:
             if self.machine.patient:
                 raise
             self.session.undo(mark)
             return self._patient.successors(state)
-        return found
+        return successors
 
-    def _search(self, state: State, found: list[Successor]) -> None:
+    def _search(self, state: State, result: list[Successor]) -> None:
         for template in self._templates:
-            template.search(state, found, template.instances)
+            template.search(state, result, template.instances)
 
     def successors_by(self, action: Action, state: State) -> list[State]:
         """The states to which one action instance leads."""
-        found: list[Successor] = []
+        result: list[Successor] = []
         mark = self.session.mark()
         try:
             for template, instances in self._by_action.get(action, ()):
-                self.machine.guarded(template.search, state, found, instances)
+                self.machine.guarded(template.search, state, result, instances)
         except EvaluationError:
             if self.machine.patient:
                 raise
             self.session.undo(mark)
             return self._patient.successors_by(action, state)
-        return [next_state for _, next_state in found]
+        return [next_state for _, next_state in result]
 
     @cached_property
     def _by_action(self) -> Mapping[Action, list[tuple[_Template, tuple[Instance, ...]]]]:
@@ -620,19 +623,22 @@ class Spec:
         return self._explain_property(self.property_of(action.name), state, next_state)
 
     def _explain_property(self, what: Property, state: State, next_state: State) -> Explanation:
-        told = []
+        explanations = []
         if what.always is not None:
-            told.append(what.always.explain(next_state))
+            explanations.append(what.always.explain(next_state))
         if what.step is not None:
-            told.append(what.step.explain(state, next_state))
+            explanations.append(what.step.explain(state, next_state))
         if what.initial is not None:
-            told.append(what.initial.explain(next_state))
-        if not told:
+            explanations.append(what.initial.explain(next_state))
+        if not explanations:
             raise UnsupportedError(
                 f"{what.location}: {what.name} is about whole behaviours: no state or step alone "
                 "shows why it is false."
             )
-        return next((one for one in told if one.value != "TRUE"), told[0])
+        return next(
+            (explanation for explanation in explanations if explanation.value != "TRUE"),
+            explanations[0],
+        )
 
     def obstacle(self, action: Action, state: State) -> Explanation | None:
         """Why an action is not enabled in a state; None if no part of it alone says so."""
@@ -746,9 +752,9 @@ class Spec:
         compiled = self._expression_of(definition.body)
 
         def value(state: State) -> Value:
-            found = compiled(state, ())
+            value = compiled(state, ())
             try:
-                return value_of(found)
+                return value_of(value)
             except EvaluationError as error:  # of a set that is kept as a rule
                 raise EvaluationError(error.reason, error.location or definition.location) from None
 

@@ -114,8 +114,8 @@ def bag_sum(a: Unforced, b: Unforced) -> Value:
 
 def bag_difference(a: Unforced, b: Unforced) -> Value:
     """a (-) b."""
-    taken = _counts(b)
-    return _bag({element: count - taken.get(element, 0) for element, count in _counts(a).items()})
+    counts = _counts(b)
+    return _bag({element: count - counts.get(element, 0) for element, count in _counts(a).items()})
 
 
 def bag_union(bags: Unforced) -> Value:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from conformance.tla.front import syntax as s
 from conformance.tla.python import logic
 from conformance.tla.python.protocol import CodeWriter
-from conformance.tla.python.scope import Bound, Code, Entry, Frame, Kind, read_of
+from conformance.tla.python.scope import BoundVariable, Entry, Frame, Kind, PythonCode, read_of
 
 
-def binding(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
+def binding(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
     """CHOOSE, set filter, set map, function."""
     match node.kind:
         case "CHOOSE":
@@ -23,7 +23,7 @@ def binding(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
             return _function(writer, node, context)
 
 
-def _choose(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
+def _choose(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
     binder = node.binders[0]
     text, kind = logic.domain(writer, binder, context, ordered=True)
     result = writer.emitter.fresh("w")
@@ -37,10 +37,10 @@ def _choose(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
         logic.jump_if_true(writer, node.body, inner, logic.jump_to(writer, "break"))
     with writer.emitter.block("else:"):
         writer.emitter.line(f"no_choice({text})")
-    return Code(result, "tuple" if binder.pattern else kind, atom=True)
+    return PythonCode(result, "tuple" if binder.pattern else kind, atom=True)
 
 
-def _filter(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
+def _filter(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
     binder = node.binders[0]
     if _is_by_rule(writer, binder.domain):
         return _lazy_filter(writer, binder, node.body, context)
@@ -48,22 +48,22 @@ def _filter(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     if binder.pattern:
         return _filter_tuples(writer, node, text, context)
     name = writer.emitter.fresh("v_" + "".join(c for c in binder.names[0].name if c.isalnum()))
-    inner = context.bind({binder.names[0].uid: Bound(Code(name, kind, atom=True))})
+    inner = context.bind({binder.names[0].uid: BoundVariable(PythonCode(name, kind, atom=True))})
     branch = writer.emitter.open(2, loop=True)
     test = writer.truth(node.body, inner)
     if not writer.emitter.written(branch):
         writer.emitter.close(branch)
         writer.emitter.drop(branch)
-        return Code(f"frozenset([{name} for {name} in {text} if {test.text}])", "set")
-    found = writer.emitter.fresh("s")
-    branch.headers[0].text = f"{found} = []"
+        return PythonCode(f"frozenset([{name} for {name} in {text} if {test.text}])", "set")
+    result = writer.emitter.fresh("s")
+    branch.headers[0].text = f"{result} = []"
     branch.headers[1].text = f"for {name} in {text}:"
-    writer.emitter.line(f"if {test.text}: {found}.append({name})")
+    writer.emitter.line(f"if {test.text}: {result}.append({name})")
     writer.emitter.close(branch)
-    return Code(f"frozenset({found})", "set")
+    return PythonCode(f"frozenset({result})", "set")
 
 
-def _lazy_filter(writer: CodeWriter, binder: s.Binder, body: s.Expr, context: Frame) -> Code:
+def _lazy_filter(writer: CodeWriter, binder: s.Binder, body: s.Expr, context: Frame) -> PythonCode:
     """Of a set given by a rule: as TLC's SetPredValue it asks of no element before it must."""
     assert binder.domain is not None
     whole = writer.expr(binder.domain, context).text
@@ -71,7 +71,7 @@ def _lazy_filter(writer: CodeWriter, binder: s.Binder, body: s.Expr, context: Fr
     with writer.function(f"def {rule}({item}):"):
         entries = _entries(writer, binder, binder.names, item)
         writer.emitter.line(f"return {writer.truth(body, context.bind(entries)).text}")
-    return Code(f"filtered({whole}, {rule})", "lazy")
+    return PythonCode(f"filtered({whole}, {rule})", "lazy")
 
 
 def _entries(
@@ -83,74 +83,75 @@ def _entries(
         parts = [writer.emitter.fresh("u") for _ in names]
         writer.emitter.line(f"{', '.join(parts)}, = unpack({item}, {len(names)})")
     return {
-        name.uid: Bound(writer.atom(Code(part))) for name, part in zip(names, parts, strict=True)
+        name.uid: BoundVariable(writer.atom(PythonCode(part)))
+        for name, part in zip(names, parts, strict=True)
     }
 
 
-def _filter_tuples(writer: CodeWriter, node: s.Binding, text: str, context: Frame) -> Code:
+def _filter_tuples(writer: CodeWriter, node: s.Binding, text: str, context: Frame) -> PythonCode:
     binder = node.binders[0]
-    found = writer.emitter.fresh("s")
-    writer.emitter.line(f"{found} = []")
+    result = writer.emitter.fresh("s")
+    writer.emitter.line(f"{result} = []")
     with logic.bind_loop(writer, binder, binder.names, text, None, context) as inner:
         test = writer.truth(node.body, inner)
         codes = [writer.expr(name, inner).text for name in binder.names]
-        writer.emitter.line(f"if {test.text}: {found}.append(({', '.join(codes)},))")
-    return Code(f"frozenset({found})", "set")
+        writer.emitter.line(f"if {test.text}: {result}.append(({', '.join(codes)},))")
+    return PythonCode(f"frozenset({result})", "set")
 
 
-def _map(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
+def _map(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
     if len(node.binders) == 1 and len(node.binders[0].names) == 1 and not node.binders[0].pattern:
         return _map_one(writer, node, context)
-    found = writer.emitter.fresh("s")
-    writer.emitter.line(f"{found} = []")
+    text = writer.emitter.fresh("s")
+    writer.emitter.line(f"{text} = []")
     with logic.all_loops(writer, node.binders, context) as inner:
-        writer.emitter.line(f"{found}.append({writer.value(node.body, inner).text})")
-    return Code(f"frozenset({found})", "set")
+        writer.emitter.line(f"{text}.append({writer.value(node.body, inner).text})")
+    return PythonCode(f"frozenset({text})", "set")
 
 
 def listed_images(writer: CodeWriter, node: s.Binding, context: Frame) -> str:
     """The images of {e : x \\in S} in a list: sets among them may stay rules."""
-    found = writer.emitter.fresh("s")
-    writer.emitter.line(f"{found} = []")
+    text = writer.emitter.fresh("s")
+    writer.emitter.line(f"{text} = []")
     with logic.all_loops(writer, node.binders, context) as inner:
-        writer.emitter.line(f"{found}.append({writer.expr(node.body, inner).text})")
-    return found
+        writer.emitter.line(f"{text}.append({writer.expr(node.body, inner).text})")
+    return text
 
 
-def _map_one(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
+def _map_one(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
     binder = node.binders[0]
     text, kind = logic.domain(writer, binder, context)
     name = writer.emitter.fresh("v_" + "".join(c for c in binder.names[0].name if c.isalnum()))
-    inner = context.bind({binder.names[0].uid: Bound(Code(name, kind, atom=True))})
+    inner = context.bind({binder.names[0].uid: BoundVariable(PythonCode(name, kind, atom=True))})
     branch = writer.emitter.open(2, loop=True)
     value = writer.value(node.body, inner)
     if not writer.emitter.written(branch):
         writer.emitter.close(branch)
         writer.emitter.drop(branch)
-        return Code(f"frozenset([{value.text} for {name} in {text}])", "set")
-    found = writer.emitter.fresh("s")
-    branch.headers[0].text = f"{found} = []"
+        return PythonCode(f"frozenset([{value.text} for {name} in {text}])", "set")
+    result = writer.emitter.fresh("s")
+    branch.headers[0].text = f"{result} = []"
     branch.headers[1].text = f"for {name} in {text}:"
-    writer.emitter.line(f"{found}.append({value.text})")
+    writer.emitter.line(f"{result}.append({value.text})")
     writer.emitter.close(branch)
-    return Code(f"frozenset({found})", "set")
+    return PythonCode(f"frozenset({result})", "set")
 
 
-def _function(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
+def _function(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
     if _is_infinite(writer, node.binders) or context.recursive & _free(writer, node.body):
         return function_by_rule(writer, node, context)
-    found = writer.emitter.fresh("d")
-    writer.emitter.line(f"{found} = {{}}")
+    text = writer.emitter.fresh("d")
+    writer.emitter.line(f"{text} = {{}}")
     with logic.all_loops(writer, node.binders, context) as inner:
         keys = [key for binder in node.binders for key in _keys(writer, binder, inner)]
         key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
-        writer.emitter.line(f"{found}[{key}] = {writer.value(node.body, inner).text}")
+        writer.emitter.line(f"{text}[{key}] = {writer.value(node.body, inner).text}")
     kind = _function_kind(writer, node.binders)
     if kind == "fn":
-        return Code(f"Fn({found})", "fn")
+        return PythonCode(f"Fn({text})", "fn")
     if kind == "tuple":
-        return Code(f"tuple({found}.values())", "tuple")
-    return Code(f"make_function({found})")
+        return PythonCode(f"tuple({text}.values())", "tuple")
+    return PythonCode(f"make_function({text})")
 
 
 def _free(writer: CodeWriter, node: s.Expr) -> frozenset[int]:
@@ -204,7 +205,7 @@ def _is_infinite(writer: CodeWriter, binders: Sequence[s.Binder]) -> bool:
     return any(infinite(binder.domain) for binder in binders)
 
 
-def function_by_rule(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
+def function_by_rule(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
     """[x \\in S |-> e] of which no result is computed before somebody asks for it."""
     return _lazy_function(writer, node.binders, node.body, None, context)
 
@@ -218,7 +219,7 @@ def _is_infinite_function(writer: CodeWriter, node: s.Expr) -> bool:
     )
 
 
-def recursive_function(writer: CodeWriter, node: s.RecursiveFunction, context: Frame) -> Code:
+def recursive_function(writer: CodeWriter, node: s.RecursiveFunction, context: Frame) -> PythonCode:
     """f[x \\in S] == ... f[...] ...: results are computed on demand and remembered."""
     return _lazy_function(writer, node.binders, node.body, node.function, context)
 
@@ -229,7 +230,7 @@ def _lazy_function(
     body: s.Expr,
     function: s.Bound | None,
     context: Frame,
-) -> Code:
+) -> PythonCode:
     domains = [
         writer.expr(binder.domain, context).text
         for binder in binders
@@ -240,7 +241,7 @@ def _lazy_function(
     rule, self_name, argument = (writer.emitter.fresh(prefix) for prefix in ("r", "f", "x"))
     entries: dict[int, Entry] = {}
     if function is not None:
-        entries[function.uid] = Bound(Code(self_name, "lazy", atom=True))
+        entries[function.uid] = BoundVariable(PythonCode(self_name, "lazy", atom=True))
     with writer.function(f"def {rule}({self_name}, {argument}):"):
         rounds = [(binder, names) for binder in binders for names in logic.rounds(binder)]
         for index, (binder, names) in enumerate(rounds):
@@ -251,50 +252,50 @@ def _lazy_function(
             inner = inner.within_function(function.uid)
         code = writer.expr(body, inner)
         writer.emitter.line(f"return {code.text}")
-    return Code(f"LazyFunction({whole}, {rule})", "lazy")
+    return PythonCode(f"LazyFunction({whole}, {rule})", "lazy")
 
 
-def application(writer: CodeWriter, node: s.Apply, context: Frame) -> Code:
+def application(writer: CodeWriter, node: s.Apply, context: Frame) -> PythonCode:
     """f[x]."""
     function = _in_part(writer.expr(node.function, context))
     argument = writer.expr(node.argument, context)
     if function.kind == "lazy":
-        return Code(f"apply({function.text}, {argument.text})", "lazy")
+        return PythonCode(f"apply({function.text}, {argument.text})", "lazy")
     if argument.kind in ("lazy", "bool"):
-        return Code(f"apply({function.text}, {argument.text})")
+        return PythonCode(f"apply({function.text}, {argument.text})")
     if function.kind == "fn":
-        return Code(f"{function.text}.mapping[{argument.text}]")
+        return PythonCode(f"{function.text}.mapping[{argument.text}]")
     if function.kind is not None or not function.atom:
-        return Code(f"apply({function.text}, {argument.text})")
+        return PythonCode(f"apply({function.text}, {argument.text})")
     f, x = function.text, argument.text
     if argument.kind == "int" and argument.atom:
-        return Code(
+        return PythonCode(
             f"({f}[{x} - 1] if {f}.__class__ is tuple and 0 < {x} <= len({f}) else apply({f}, {x}))"
         )
     if not argument.atom:
-        return Code(f"apply({f}, {x})")
-    return Code(f"({f}.mapping[{x}] if {f}.__class__ is Fn else apply({f}, {x}))")
+        return PythonCode(f"apply({f}, {x})")
+    return PythonCode(f"({f}.mapping[{x}] if {f}.__class__ is Fn else apply({f}, {x}))")
 
 
-def _in_part(function: Code) -> Code:
+def _in_part(function: PythonCode) -> PythonCode:
     """The function where it is read at one argument only, which a traced machine notes."""
-    return Code(read_of(function.text), function.kind, function.atom)
+    return PythonCode(read_of(function.text), function.kind, function.atom)
 
 
-def field(writer: CodeWriter, node: s.Field, context: Frame) -> Code:
+def field(writer: CodeWriter, node: s.Field, context: Frame) -> PythonCode:
     """r.name, without the record where it is written down as a constructor."""
-    found = _written_field(writer, node.record, node.name, context, 0)
-    if found is not None:
-        return writer.expr(found[0], found[1])
+    result = _written_field(writer, node.record, node.name, context, 0)
+    if result is not None:
+        return writer.expr(result[0], result[1])
     record = _in_part(writer.expr(node.record, context))
     if record.kind == "fn":
-        return Code(f"{record.text}.mapping[{node.name!r}]")
+        return PythonCode(f"{record.text}.mapping[{node.name!r}]")
     if record.atom and record.kind is None:
         r = record.text
-        return Code(
+        return PythonCode(
             f"({r}.mapping[{node.name!r}] if {r}.__class__ is Fn else field({r}, {node.name!r}))"
         )
-    return Code(f"field({record.text}, {node.name!r})")
+    return PythonCode(f"field({record.text}, {node.name!r})")
 
 
 def _written_field(
@@ -325,18 +326,18 @@ def _may_be_record(writer: CodeWriter, node: s.Expr) -> bool:
     return not isinstance(meaning, s.Definition) or isinstance(meaning.body, s.Record)
 
 
-def record(writer: CodeWriter, node: s.Record, context: Frame) -> Code:
+def record(writer: CodeWriter, node: s.Record, context: Frame) -> PythonCode:
     """[a |-> e, ...]."""
     fields = _in_order(writer, [value for _, value in node.fields], context)
     pairs = [f"{name!r}: {text}" for (name, _), text in zip(node.fields, fields, strict=True)]
-    return Code(f"Fn({{{', '.join(pairs)}}})", "fn")
+    return PythonCode(f"Fn({{{', '.join(pairs)}}})", "fn")
 
 
-def record_set(writer: CodeWriter, node: s.RecordSet, context: Frame) -> Code:
+def record_set(writer: CodeWriter, node: s.RecordSet, context: Frame) -> PythonCode:
     """[a : S, ...]."""
     sets = _in_order(writer, [value for _, value in node.fields], context, values=False)
     pairs = [f"{name!r}: {text}" for (name, _), text in zip(node.fields, sets, strict=True)]
-    return Code(f"Records({{{', '.join(pairs)}}})", "lazy")
+    return PythonCode(f"Records({{{', '.join(pairs)}}})", "lazy")
 
 
 def _in_order(
@@ -346,7 +347,9 @@ def _in_order(
     return [compute(node, context).text for node in nodes]
 
 
-def except_(writer: CodeWriter, node: s.Except, context: Frame, *, in_part: bool = False) -> Code:
+def except_(
+    writer: CodeWriter, node: s.Except, context: Frame, *, in_part: bool = False
+) -> PythonCode:
     """[f EXCEPT !path = value, ...]; `in_part` if a `ChangedVariable` may come of it."""
     code = writer.expr(node.function, context)
     code = _in_part(code) if in_part else code
@@ -356,8 +359,8 @@ def except_(writer: CodeWriter, node: s.Except, context: Frame, *, in_part: bool
 
 
 def _update(
-    writer: CodeWriter, function: Code, path: list[s.Expr], update: s.Update, context: Frame
-) -> Code:
+    writer: CodeWriter, function: PythonCode, path: list[s.Expr], update: s.Update, context: Frame
+) -> PythonCode:
     """One step of the path: outside the domain, the function stays as it is."""
     f = writer.atom(function)
     step = writer.atom(writer.value(path[0], context))
@@ -367,20 +370,20 @@ def _update(
         writer.emitter.line(f"{result} = {f.text}")
     with writer.emitter.block("else:"):
         rule = f.kind == "lazy" or _is_infinite_function(writer, update.value)
-        current = Code(old, "lazy" if f.kind == "lazy" else None, atom=True)
+        current = PythonCode(old, "lazy" if f.kind == "lazy" else None, atom=True)
         if len(path) > 1:
             new = _update(writer, current, path[1:], update, context)
         else:
-            inner = context.bind({update.at.uid: Bound(current)})
+            inner = context.bind({update.at.uid: BoundVariable(current)})
             compute = writer.argument if rule else writer.value
             new = compute(update.value, inner)
         writer.emitter.line(f"{result} = {_replaced(f, step, new.text)}")
     if f.kind == "lazy" or _is_infinite_function(writer, update.value):
-        return Code(result, "lazy", atom=True)
-    return Code(result, f.kind if f.kind in ("fn", "tuple") else None, atom=True)
+        return PythonCode(result, "lazy", atom=True)
+    return PythonCode(result, f.kind if f.kind in ("fn", "tuple") else None, atom=True)
 
 
-def _lookup(f: Code, step: Code) -> str:
+def _lookup(f: PythonCode, step: PythonCode) -> str:
     if f.kind == "fn":
         return f"{f.text}.mapping.get({step.text}, UNSET)"
     if f.kind is not None or step.kind == "bool":
@@ -391,7 +394,7 @@ def _lookup(f: Code, step: Code) -> str:
     )
 
 
-def _replaced(f: Code, step: Code, value: str) -> str:
+def _replaced(f: PythonCode, step: PythonCode, value: str) -> str:
     if f.kind == "fn":
         return f"{f.text}.except_({step.text}, {value})"
     return f"replaced({f.text}, {step.text}, {value})"

@@ -22,14 +22,14 @@ from conformance.tla.python import builtins, logic, structures
 from conformance.tla.python.lazy import LazyValues
 from conformance.tla.python.protocol import Routine, unsupported
 from conformance.tla.python.scope import (
-    Bound,
+    BoundVariable,
     Closure,
-    Code,
     Entry,
     Frame,
-    Lazy,
-    Named,
+    LazyDefinition,
+    NamedOperator,
     Operator,
+    PythonCode,
     Standard,
     read_of,
 )
@@ -46,7 +46,7 @@ class Writer(LazyValues):
 
     # --- expressions ----------------------------------------------------------------------
 
-    def expr(self, node: s.Expr, context: Frame) -> Code:
+    def expr(self, node: s.Expr, context: Frame) -> PythonCode:
         """A Python expression for `node`; statements that it needs are written."""
         literal = _literal(node)
         if literal is not None:
@@ -62,7 +62,7 @@ class Writer(LazyValues):
                 case _:
                     return self.compound(node, context)
 
-    def compound(self, node: s.Expr, context: Frame) -> Code:
+    def compound(self, node: s.Expr, context: Frame) -> PythonCode:
         """As `expr`, for what is neither a name nor a constant to be folded."""
         match node:
             case s.Builtin():
@@ -98,7 +98,7 @@ class Writer(LazyValues):
             case _:
                 raise AssertionError(node)
 
-    def argument(self, node: s.Argument, context: Frame) -> Code:
+    def argument(self, node: s.Argument, context: Frame) -> PythonCode:
         """As `expr`, for an operand that cannot be an operator."""
         return self.expr(self.expression(node), context)
 
@@ -107,56 +107,56 @@ class Writer(LazyValues):
         assert not isinstance(node, s.OperatorArg), node
         return node
 
-    def value(self, node: s.Argument, context: Frame) -> Code:
+    def value(self, node: s.Argument, context: Frame) -> PythonCode:
         """As `expr`, with symbolic sets and lazy functions turned into values."""
         code = self.argument(node, context)
-        return Code(f"value_of({code.text})") if code.kind == "lazy" else code
+        return PythonCode(f"value_of({code.text})") if code.kind == "lazy" else code
 
-    def atom(self, code: Code, prefix: str = "t") -> Code:
+    def atom(self, code: PythonCode, prefix: str = "t") -> PythonCode:
         """The same value in a name, so that it can be repeated."""
         if code.atom:
             return code
         name = self.emitter.fresh(prefix)
         self.emitter.line(f"{name} = {code.text}")
-        return Code(name, code.kind, atom=True)
+        return PythonCode(name, code.kind, atom=True)
 
-    def named(self, code: Code) -> tuple[str, str]:
+    def named(self, code: PythonCode) -> tuple[str, str]:
         """The code where it is first used, and a name for it from then on; no statement."""
         if code.atom:
             return code.text, code.text
         name = self.emitter.fresh("t")
         return f"({name} := {code.text})", name
 
-    def truth(self, node: s.Argument, context: Frame) -> Code:
+    def truth(self, node: s.Argument, context: Frame) -> PythonCode:
         """As `expr`, for a formula: an error if its value is no boolean."""
         return self.checked(self.argument(node, context))
 
-    def checked(self, code: Code) -> Code:
+    def checked(self, code: PythonCode) -> PythonCode:
         """The code, with a check that its value is a boolean unless that is known."""
         if code.kind == "bool":
             return code
         if code.kind is not None and code.kind != "lazy":
-            return Code(f"not_boolean({code.text})", "bool")
+            return PythonCode(f"not_boolean({code.text})", "bool")
         first, name = self.named(code)
         text = f"({first} is True or {name} is not False and not_boolean({name}))"
-        return Code(text, "bool")
+        return PythonCode(text, "bool")
 
     # --- names ----------------------------------------------------------------------------
 
-    def _variable(self, name: str, context: Frame) -> Code:
+    def _variable(self, name: str, context: Frame) -> PythonCode:
         python = context.variables().get(name)
         if python is None:
-            return Code(f"not_assigned({name!r})")
-        return Code(python, None, atom=True)
+            return PythonCode(f"not_assigned({name!r})")
+        return PythonCode(python, None, atom=True)
 
-    def _bound(self, node: s.Bound, context: Frame) -> Code:
+    def _bound(self, node: s.Bound, context: Frame) -> PythonCode:
         entry = context.env[node.uid]
-        if isinstance(entry, Bound):
+        if isinstance(entry, BoundVariable):
             return entry.code
-        assert isinstance(entry, Lazy), node
+        assert isinstance(entry, LazyDefinition), node
         return self.force(entry, context)
 
-    def _constant(self, node: s.Constant, context: Frame) -> Code:
+    def _constant(self, node: s.Constant, context: Frame) -> PythonCode:
         meaning = self.services.program.meaning(node)
         if isinstance(meaning, s.Definition):
             return self.apply_definition(meaning, (), context)
@@ -168,7 +168,9 @@ class Writer(LazyValues):
         """The context of a LET's body."""
         definitions = [self.services.program.definition(uid) for uid in node.definitions]
         recursive = [d for d in definitions if self.services.analysis.recursive(d.uid)]
-        names: dict[int, Entry] = {d.uid: Named(self.emitter.fresh("f"), d) for d in recursive}
+        names: dict[int, Entry] = {
+            d.uid: NamedOperator(self.emitter.fresh("f"), d) for d in recursive
+        }
         context = context.bind(names)
         for definition in definitions:
             if definition in recursive:
@@ -181,7 +183,7 @@ class Writer(LazyValues):
             if self._recursive_in_primes(definition):
                 continue
             entry = names[definition.uid]
-            assert isinstance(entry, Named)
+            assert isinstance(entry, NamedOperator)
             self.define(entry.name, definition.params, definition.body, context)
         return context
 
@@ -190,21 +192,21 @@ class Writer(LazyValues):
         names = [self.emitter.fresh("p") for _ in params]
         with self.function(f"def {name}({', '.join(names)}):"):
             entries: dict[int, Entry] = {
-                param.uid: Named(python) if param.arity else self.parameter(python, context)
+                param.uid: NamedOperator(python) if param.arity else self.parameter(python, context)
                 for param, python in zip(params, names, strict=True)
             }
             self.emitter.line(f"return {self.body(params, body, context.bind(entries)).text}")
         if not params:
             self.emitter.line(f"{name} = cache({name})")
 
-    def body(self, params: Sequence[s.Bound], body: s.Expr, context: Frame) -> Code:
+    def body(self, params: Sequence[s.Bound], body: s.Expr, context: Frame) -> PythonCode:
         """What a recursive operator stands for. One without parameters that is a function stays
         a rule, as in TLC: its results may need each other's, or those of another such function."""
         if not params and isinstance(body, s.Binding) and body.kind == "function":
             return structures.function_by_rule(self, body, context)
         return self.expr(body, context)
 
-    def _call(self, node: s.Call, context: Frame) -> Code:
+    def _call(self, node: s.Call, context: Frame) -> PythonCode:
         match node.target:
             case s.Bound(uid=uid):
                 return self._apply(context.env[uid], node, context)
@@ -216,14 +218,14 @@ class Writer(LazyValues):
                     return self._defined(meaning, node, context)
                 return self.services.pool(meaning)
 
-    def _defined(self, definition: s.Definition, node: s.Call, context: Frame) -> Code:
+    def _defined(self, definition: s.Definition, node: s.Call, context: Frame) -> PythonCode:
         """A call of a module-level operator."""
         if not self._recursive_in_primes(definition):
             return self.apply_definition(definition, node.args, context)
-        named = Named("", definition)
+        named = NamedOperator("", definition)
         return self.apply_operator(named, node.args, node.location, context)
 
-    def _function(self, operator: Named, context: Frame) -> str:
+    def _function(self, operator: NamedOperator, context: Frame) -> str:
         """The name of the Python function of a recursive operator.
 
         One that mentions primes is written where it is used: there it is known which variables
@@ -245,18 +247,18 @@ class Writer(LazyValues):
         analysis, uid = self.services.analysis, definition.uid
         return analysis.recursive(uid) and analysis.of_definition(uid).primes
 
-    def _apply(self, entry: Entry, node: s.Call, context: Frame) -> Code:
+    def _apply(self, entry: Entry, node: s.Call, context: Frame) -> PythonCode:
         match entry:
-            case Lazy():
+            case LazyDefinition():
                 return self.force(entry, context)
-            case Bound(code=code):
+            case BoundVariable(code=code):
                 return code
             case operator:
                 return self.apply_operator(operator, node.args, node.location, context)
 
     def apply_operator(
         self, operator: Operator, args: Sequence[s.Argument], at: s.Location, context: Frame
-    ) -> Code:
+    ) -> PythonCode:
         """An operator applied to arguments."""
         match operator:
             case Closure(definition=definition, context=outer):
@@ -264,10 +266,10 @@ class Writer(LazyValues):
                 return self.expand(definition, args, inner, context)
             case Standard(name=name):
                 return builtins.builtin(self, s.Builtin(at, name, tuple(args)), context)
-            case Named():
+            case NamedOperator():
                 name = self._function(operator, context)
                 codes = [self._passed(arg, context) for arg in args]
-                return Code(f"{name}({', '.join(codes)})", "lazy")
+                return PythonCode(f"{name}({', '.join(codes)})", "lazy")
 
     def _passed(self, arg: s.Argument, context: Frame) -> str:
         if isinstance(arg, s.OperatorArg):
@@ -288,11 +290,11 @@ class Writer(LazyValues):
         match arg.target:
             case s.Bound(uid=uid):
                 entry = context.env[uid]
-                assert not isinstance(entry, Bound | Lazy)
+                assert not isinstance(entry, BoundVariable | LazyDefinition)
                 return entry
             case int(uid) if uid in context.env:
                 entry = context.env[uid]
-                assert not isinstance(entry, Bound | Lazy)
+                assert not isinstance(entry, BoundVariable | LazyDefinition)
                 return entry
             case str(name) if program.meaning(arg) is None:
                 return Standard(name)
@@ -304,7 +306,7 @@ class Writer(LazyValues):
     def callable(self, arg: s.Argument, context: Frame) -> str:
         """The name of a Python function that does what the operator argument does."""
         operator = self.operator(arg, context)
-        if isinstance(operator, Named):
+        if isinstance(operator, NamedOperator):
             return self._function(operator, context)
         name = self.emitter.fresh("g")
         if isinstance(operator, Closure):
@@ -325,7 +327,7 @@ class Writer(LazyValues):
 
     def apply_definition(
         self, definition: s.Definition, args: Sequence[s.Argument], context: Frame
-    ) -> Code:
+    ) -> PythonCode:
         """A module-level operator applied: expanded here, or a call of its routine."""
         if self.expands(definition, args):
             return self.expand(definition, args, context.within({}), context)
@@ -334,7 +336,7 @@ class Writer(LazyValues):
         passed: list[str] = []
         for name in routine.variables:
             if name not in variables:
-                return Code(f"not_assigned({name!r})")
+                return PythonCode(f"not_assigned({name!r})")
             passed.append(read_of(variables[name]))
         for param, arg, strict in zip(definition.params, args, routine.strict, strict=True):
             if param.arity:
@@ -343,7 +345,7 @@ class Writer(LazyValues):
                 passed.append(self._passed_value(routine, arg, context).text)
             else:
                 passed.append(self._thunk(routine, arg, context))
-        return Code(f"{routine.name}({', '.join(passed)})", routine.kind)
+        return PythonCode(f"{routine.name}({', '.join(passed)})", routine.kind)
 
     def _settled(self, arg: s.Argument, context: Frame) -> bool:
         """Whether an argument's value is at hand, so that passing it computes nothing."""
@@ -354,20 +356,20 @@ class Writer(LazyValues):
                 return name in context.variables()
             case s.Bound(uid=uid):
                 entry = context.env[uid]
-                if isinstance(entry, Lazy) and entry.node is not None:
+                if isinstance(entry, LazyDefinition) and entry.node is not None:
                     primed = context.primed or entry.context.primed
                     slot = entry.slots.get((self.emitter.function, primed))
                     if slot is not None and self.emitter.is_known(slot.name):
                         return True
                     inner = context.within(entry.context.env, primed=primed)
                     return self._settled(entry.node, inner)
-                return isinstance(entry, Bound)
+                return isinstance(entry, BoundVariable)
             case _ if self.services.analysis.of(arg).constant and isinstance(arg, s.Expr):
                 return self.services.constant(arg).atom
             case _:
                 return False
 
-    def _passed_value(self, routine: Routine, arg: s.Argument, context: Frame) -> Code:
+    def _passed_value(self, routine: Routine, arg: s.Argument, context: Frame) -> PythonCode:
         return self.argument(arg, context) if routine.lazy else self.value(arg, context)
 
     def _thunk(self, routine: Routine, arg: s.Argument, context: Frame) -> str:
@@ -383,18 +385,18 @@ class Writer(LazyValues):
         It need not know of primes: SANY refuses a recursive operator that primes a parameter.
         """
         entry = context.env.get(arg.uid) if isinstance(arg, s.Bound) else None
-        if isinstance(entry, Lazy) and entry.thunk is not None:
+        if isinstance(entry, LazyDefinition) and entry.thunk is not None:
             return entry.thunk
         name = self.emitter.fresh("g")
         with self.function(f"def {name}():"):
             self.emitter.line(f"return {self.argument(arg, context).text}")
         return name
 
-    def parameter(self, name: str, context: Frame) -> Lazy:
+    def parameter(self, name: str, context: Frame) -> LazyDefinition:
         """The entry of a parameter that is passed as a value or `suspended`."""
         emitter = self.emitter
         place = emitter.placeholder()
-        return Lazy(None, context, place, emitter.loops, emitter.function, thunk=name)
+        return LazyDefinition(None, context, place, emitter.loops, emitter.function, thunk=name)
 
     def expands(self, definition: s.Definition, args: Sequence[s.Argument]) -> bool:
         """Whether the definition is expanded where it is called."""
@@ -428,7 +430,7 @@ class Writer(LazyValues):
         args: Sequence[s.Argument],
         scope: Frame,
         context: Frame,
-    ) -> Code:
+    ) -> PythonCode:
         """The definition's body with its parameters bound to the arguments, lazily."""
         return self.expr(definition.body, self.enter(definition, args, scope, context))
 
@@ -457,7 +459,7 @@ class Writer(LazyValues):
         uid = node.target.uid if isinstance(node.target, s.Bound) else node.target
         entry = context.env.get(uid) if isinstance(uid, int) else None
         if entry is not None:
-            known = isinstance(entry, Named) and entry.definition
+            known = isinstance(entry, NamedOperator) and entry.definition
             return (known, context) if known else None
         meaning = self.services.program.meaning(node)
         if isinstance(meaning, s.Definition) and self.services.analysis.recursive(meaning.uid):
@@ -476,7 +478,7 @@ class Writer(LazyValues):
             case _:
                 entry = None
         match entry:
-            case Lazy(node=body) if body is not None:
+            case LazyDefinition(node=body) if body is not None:
                 return body, context.within(entry.context.env, primed=entry.context.primed)
             case Closure(definition=definition, context=outer) if isinstance(node, s.Call):
                 inner = context.within(outer.env, primed=outer.primed)
@@ -494,11 +496,11 @@ class Writer(LazyValues):
         return meaning.body, self.enter(meaning, args, context.within({}), context)
 
 
-def _literal(node: s.Expr) -> Code | None:
+def _literal(node: s.Expr) -> PythonCode | None:
     match node:
         case s.Number(value=value) if value < LARGEST_LITERAL:
-            return Code(repr(value), "int", atom=True)
+            return PythonCode(repr(value), "int", atom=True)
         case s.String(value=text):
-            return Code(repr(text), "str", atom=True)
+            return PythonCode(repr(text), "str", atom=True)
         case _:
             return None

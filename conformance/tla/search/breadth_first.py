@@ -17,11 +17,11 @@ from itertools import pairwise
 
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front.syntax import Assumption
-from conformance.tla.python.session import Session
+from conformance.tla.python.session import TlcSession
 from conformance.tla.python.spec import Property, Spec, TracedAction
 from conformance.tla.search.lasso import Lasso, StepGraph, lasso
 from conformance.tla.search.parts import Parts
-from conformance.tla.search.processes import Elsewhere, Row, rows
+from conformance.tla.search.processes import Elsewhere, SuccessorRow, rows
 from conformance.tla.search.remembered import RememberedSteps, StateStep
 from conformance.tla.search.symmetry import Orbits, Permutation, permutations_of
 from conformance.tla.semantics.behaviours import TRUE, AnyOf, Claim, Temporal, all_of, negation
@@ -31,16 +31,16 @@ from conformance.tla.values.text import format_state
 
 __all__ = [
     "Counterexample",
-    "End",
     "FalseAssumption",
     "FormulaKind",
     "FormulaResult",
-    "Limits",
-    "Problem",
+    "SearchEnd",
     "SearchError",
+    "SearchLimits",
+    "SearchProblem",
     "SearchResult",
+    "SearchVerdict",
     "Transitions",
-    "Verdict",
     "problem_of",
     "reachable_states",
     "search",
@@ -51,7 +51,7 @@ ActionPredicate = Callable[[State, State], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SearchProblem:
     """What to search and what to check on the way, as functions of states."""
 
     variables: tuple[str, ...]
@@ -76,7 +76,7 @@ class Problem:
     check_deadlock: bool = True
     search_at: Callable[[int | None], None] = lambda _level: None
     """Told the level of the state that is explored, 0 for initial states, None at the end."""
-    session: Session = field(default_factory=Session)
+    session: TlcSession = field(default_factory=TlcSession)
     """What the formulas print and remember; the search tells it what it counts."""
     impure: bool = False
     """Whether they do: then one process searches."""
@@ -94,7 +94,7 @@ class FalseAssumption(SpecError):
         self.assumption = assumption
 
 
-def problem_of(spec: Spec) -> Problem:
+def problem_of(spec: Spec) -> SearchProblem:
     """What the spec's configuration asks for; of temporal properties what a search can check.
 
     FalseAssumption if an ASSUME is false, as in TLC. A module that only assumes has no states.
@@ -104,16 +104,20 @@ def problem_of(spec: Spec) -> Problem:
         raise FalseAssumption(assumption, config.source)
     properties = [spec.property_of(name) for name in config.properties]
     symmetry = _symmetry(spec)
-    fairness, temporal, unchecked = _behaviours(spec, [one for one in properties if one.unchecked])
-    return Problem(
+    fairness, temporal, unchecked = _behaviours(
+        spec, [item for item in properties if item.unchecked]
+    )
+    return SearchProblem(
         variables=spec.variables,
         initial=spec.generated_initial_states,
         successors=spec.successors,
         traced_actions=spec.traced_actions,
         invariants={name: spec.state_formula(name) for name in config.invariants}
-        | {one.name: one.always for one in properties if one.always is not None},
-        initial_properties={one.name: one.initial for one in properties if one.initial is not None},
-        action_properties={one.name: one.step for one in properties if one.step is not None},
+        | {item.name: item.always for item in properties if item.always is not None},
+        initial_properties={
+            item.name: item.initial for item in properties if item.initial is not None
+        },
+        action_properties={item.name: item.step for item in properties if item.step is not None},
         fairness=fairness,
         temporal_properties=temporal,
         unchecked=unchecked,
@@ -135,16 +139,16 @@ def _behaviours(
     config = spec.config
     if merging := config.symmetry or config.view:
         why = f"{merging} merges states, and a cycle of merged states may be no behaviour"
-        return TRUE, {}, {one.name: why for one in properties}
+        return TRUE, {}, {item.name: why for item in properties}
     temporal: dict[str, Temporal] = {}
     unchecked: dict[str, str] = {}
     fairness: Temporal = TRUE
-    for one in properties:
+    for item in properties:
         try:
             fairness = spec.fairness
-            temporal[one.name] = _not_trivial(one, spec.behaviours_of(one.name))
+            temporal[item.name] = _not_trivial(item, spec.behaviours_of(item.name))
         except UnsupportedError as error:
-            unchecked[one.name] = str(error)
+            unchecked[item.name] = str(error)
     return fairness, temporal, unchecked
 
 
@@ -172,7 +176,7 @@ def _symmetry(spec: Spec) -> tuple[Permutation, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SearchLimits:
     """When to give up; and whether to end at the first violation, as TLC does."""
 
     states: int | None = None
@@ -180,7 +184,7 @@ class Limits:
     stop_at_violation: bool = True
 
 
-class End(StrEnum):
+class SearchEnd(StrEnum):
     """Why a search ended."""
 
     EXHAUSTED = "exhausted"
@@ -222,7 +226,7 @@ class Counterexample:
         return (self.initial, *(state for _, state in self.steps))
 
 
-class Verdict(StrEnum):
+class SearchVerdict(StrEnum):
     """What a search says of a formula; nothing to check is INCONCLUSIVE."""
 
     PASS = "pass"
@@ -236,7 +240,7 @@ class FormulaResult:
 
     name: str
     kind: FormulaKind
-    verdict: Verdict
+    verdict: SearchVerdict
     counterexample: Counterexample | None = None
 
 
@@ -261,7 +265,7 @@ class Transitions:
 class SearchResult:
     """What was found. States are numbered in the order of discovery."""
 
-    end: End
+    end: SearchEnd
     states: tuple[State, ...]
     initial: tuple[int, ...]
     generated: int
@@ -281,17 +285,19 @@ class SearchResult:
 class SearchError(SpecError):
     """A formula that could not be evaluated, and the path to the state on which it failed."""
 
-    def __init__(self, error: EvaluationError, problem: Problem, path: Counterexample) -> None:
+    def __init__(
+        self, error: EvaluationError, problem: SearchProblem, path: Counterexample
+    ) -> None:
         shown = format_state(problem.variables, path.states[-1])
-        said = str(error).rstrip(".")
-        super().__init__(f"{said}. The state, {len(path)} deep, was:\n{shown}")
+        text = str(error).rstrip(".")
+        super().__init__(f"{text}. The state, {len(path)} deep, was:\n{shown}")
         self.reason = error
         self.counterexample = path
 
 
 def search(
-    problem: Problem,
-    limits: Limits | None = None,
+    problem: SearchProblem,
+    limits: SearchLimits | None = None,
     *,
     keep_transitions: bool = False,
     elsewhere: Elsewhere | None = None,
@@ -304,12 +310,12 @@ def search(
     `cancelled` and `progress` (generated and distinct states so far) are called once per
     explored state. A formula without a value raises SearchError.
     """
-    return _Search(problem, limits or Limits(), keep_transitions, elsewhere).run(
+    return _BreadthFirstSearch(problem, limits or SearchLimits(), keep_transitions, elsewhere).run(
         cancelled, progress
     )
 
 
-def _class_key(problem: Problem) -> Callable[[State], int] | None:
+def _class_key(problem: SearchProblem) -> Callable[[State], int] | None:
     """By what two states are the same under a VIEW or SYMMETRY; None if there is neither."""
     if problem.symmetry:
         return Orbits(problem.symmetry)
@@ -324,13 +330,13 @@ def _counterexample_length(result: FormulaResult) -> int:
 _DEADLOCK = "deadlock"
 
 
-class _Search:
+class _BreadthFirstSearch:
     """The state of one search: a queue of the states found, explored in order."""
 
     def __init__(
         self,
-        problem: Problem,
-        limits: Limits,
+        problem: SearchProblem,
+        limits: SearchLimits,
         keep_transitions: bool,
         elsewhere: Elsewhere | None,
     ) -> None:
@@ -367,10 +373,10 @@ class _Search:
         self.problem.session.statistics = self._statistics
         try:
             end = self._explore(cancelled, progress)
-            if end is End.EXHAUSTED and not self.violations:
+            if end is SearchEnd.EXHAUSTED and not self.violations:
                 self._judge_behaviours()
                 if self.violations and self.limits.stop_at_violation:
-                    end = End.VIOLATION
+                    end = SearchEnd.VIOLATION
         finally:
             self.problem.search_at(None)
         return SearchResult(
@@ -384,7 +390,9 @@ class _Search:
             seconds=time.monotonic() - self.started,
         )
 
-    def _explore(self, cancelled: Callable[[], bool], progress: Callable[[int, int], None]) -> End:
+    def _explore(
+        self, cancelled: Callable[[], bool], progress: Callable[[int, int], None]
+    ) -> SearchEnd:
         self._start()
         done = 0
         while done < len(self.states):
@@ -397,17 +405,17 @@ class _Search:
                     self._take(number, row)
                     progress(self.generated, len(self.states))
             done = level.stop
-        return self._ended(lambda: False) or End.EXHAUSTED
+        return self._ended(lambda: False) or SearchEnd.EXHAUSTED
 
     def _judge_behaviours(self) -> None:
         """Look for a fair behaviour that violates a property, one property after the other."""
         graph = self._step_graph()
         for name, formula in self.problem.temporal_properties.items():
             wrong = negation(formula)
-            for one in wrong.parts if isinstance(wrong, AnyOf) else (wrong,):
-                found = lasso(graph, all_of([self.problem.fairness, one]))
-                if found is not None:
-                    path = self._round(found)
+            for part in wrong.parts if isinstance(wrong, AnyOf) else (wrong,):
+                result = lasso(graph, all_of([self.problem.fairness, part]))
+                if result is not None:
+                    path = self._round(result)
                     self.violations[FormulaKind.TEMPORAL_PROPERTY, name] = path
                     break
             if self.violations and self.limits.stop_at_violation:
@@ -429,25 +437,25 @@ class _Search:
                     raise SearchError(error, self.problem, self._path(before)) from error
             return known[key]
 
-        return StepGraph(self.initial, [tuple(one) for one in successors], holds)
+        return StepGraph(self.initial, [tuple(successor) for successor in successors], holds)
 
-    def _round(self, found: Lasso) -> Counterexample:
+    def _round(self, result: Lasso) -> Counterexample:
         """The states of a path and of its cycle, with the actions between them."""
-        numbers = (*found.path, *found.cycle)
+        numbers = (*result.path, *result.cycle)
         actions = tuple(self.action_codes)
         by_step = {
             (source, target): actions[action]
             for source, action, target in zip(self.source, self.action, self.target, strict=True)
         }
-        steps = tuple((by_step[one], self.states[one[1]]) for one in pairwise(numbers))
-        return Counterexample(self.states[numbers[0]], steps, len(found.path) - 1)
+        steps = tuple((by_step[item], self.states[item[1]]) for item in pairwise(numbers))
+        return Counterexample(self.states[numbers[0]], steps, len(result.path) - 1)
 
-    def _ended(self, cancelled: Callable[[], bool]) -> End | None:
+    def _ended(self, cancelled: Callable[[], bool]) -> SearchEnd | None:
         if self.violations and self.limits.stop_at_violation:
-            return End.VIOLATION
+            return SearchEnd.VIOLATION
         if self._over_limit():
-            return End.LIMIT
-        return End.CANCELLED if self.problem.session.ended or cancelled() else None
+            return SearchEnd.LIMIT
+        return SearchEnd.CANCELLED if self.problem.session.ended or cancelled() else None
 
     def _statistics(self) -> Mapping[str, int]:
         """What TLCGet asks for."""
@@ -459,7 +467,7 @@ class _Search:
             "duration": int(time.monotonic() - self.started),
         }
 
-    def _take(self, number: int, row: Row | None) -> None:
+    def _take(self, number: int, row: SuccessorRow | None) -> None:
         """Take a state's successors: as a process found them, or by finding them here."""
         if row is not None:
             self.generated += row.generated
@@ -471,7 +479,7 @@ class _Search:
         except EvaluationError as error:
             raise SearchError(error, self.problem, self._path(number)) from error
 
-    def _row(self, number: int, met: set[int]) -> Row | None:
+    def _row(self, number: int, met: set[int]) -> SuccessorRow | None:
         """What another process tells of a state; None if there is more to tell than successors.
 
         It changes nothing here; `met` gets the keys of the targets that it tells.
@@ -499,7 +507,7 @@ class _Search:
                     steps.append((step.action, key, successor if new else None))
         except EvaluationError:
             return None
-        return None if self.check_deadlock and not generated else Row(generated, steps)
+        return None if self.check_deadlock and not generated else SuccessorRow(generated, steps)
 
     def _over_limit(self) -> bool:
         limits = self.limits
@@ -535,16 +543,16 @@ class _Search:
         state = self.states[number]
         self.problem.search_at(self.level[number])
         any_successor = False
-        for found in self.steps.of(state):
+        for result in self.steps.of(state):
             self.generated += 1
             any_successor = True
-            key, successor = self._target(number, found)
+            key, successor = self._target(number, result)
             if successor is None:
-                self._note_known(number, found.action, self.numbers[key])
+                self._note_known(number, result.action, self.numbers[key])
                 continue
-            step = (found.action, successor)
+            step = (result.action, successor)
             outside = self._is_outside(state, successor)
-            if outside or self._note(number, found.action, key, successor):
+            if outside or self._note(number, result.action, key, successor):
                 for name in self._violated_invariants(successor):
                     self.violations[FormulaKind.INVARIANT, name] = self._path(number, step)
             for name in self._violated_properties(state, successor):
@@ -628,7 +636,7 @@ class _Search:
     def _transitions(self) -> Transitions:
         return Transitions(tuple(self.action_codes), self.source, self.action, self.target)
 
-    def _formulas(self, end: End) -> tuple[FormulaResult, ...]:
+    def _formulas(self, end: SearchEnd) -> tuple[FormulaResult, ...]:
         checked = [(FormulaKind.INVARIANT, name) for name in self.problem.invariants]
         checked += [
             (FormulaKind.INITIAL_PROPERTY, name) for name in self.problem.initial_properties
@@ -639,14 +647,18 @@ class _Search:
         ]
         if self.problem.check_deadlock:
             checked.append((FormulaKind.DEADLOCK, _DEADLOCK))
-        holds = Verdict.PASS if end is End.EXHAUSTED and self.states else Verdict.INCONCLUSIVE
+        holds = (
+            SearchVerdict.PASS
+            if end is SearchEnd.EXHAUSTED and self.states
+            else SearchVerdict.INCONCLUSIVE
+        )
         judged = [
-            FormulaResult(name, kind, Verdict.FAIL if path else holds, path)
+            FormulaResult(name, kind, SearchVerdict.FAIL if path else holds, path)
             for kind, name in checked
             for path in [self.violations.get((kind, name))]
         ]
         unchecked = (
-            FormulaResult(name, FormulaKind.TEMPORAL_PROPERTY, Verdict.INCONCLUSIVE)
+            FormulaResult(name, FormulaKind.TEMPORAL_PROPERTY, SearchVerdict.INCONCLUSIVE)
             for name in self.problem.unchecked
         )
         return (*judged, *unchecked)

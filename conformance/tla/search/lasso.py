@@ -53,7 +53,7 @@ class StepGraph:
 
 def lasso(graph: StepGraph, formula: Temporal) -> Lasso | None:
     """A behaviour that satisfies the formula; None if there is none."""
-    return _Product(graph, _demand(formula)).lasso()
+    return _ProductGraph(graph, _demand(formula)).lasso()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _opposite(claim: Claim) -> Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _LassoStep:
     """A step of the product, between its nodes and between the states of the graph."""
 
     source: int
@@ -105,12 +105,12 @@ class _Step:
     put_off: frozenset[Until]
 
 
-_Part = Mapping[int, Sequence[_Step]]
+_Part = Mapping[int, Sequence[_LassoStep]]
 """Some nodes of the product, and steps between them."""
-_Condition = Callable[[_Step], bool]
+_Condition = Callable[[_LassoStep], bool]
 
 
-class _Product:
+class _ProductGraph:
     """Nodes are pairs of a state and an obligation, numbered breadth first."""
 
     def __init__(self, graph: StepGraph, demand: _Demand) -> None:
@@ -118,8 +118,8 @@ class _Product:
         self.demand = demand
         self.numbers: dict[tuple[int, Obligation], int] = {}
         self.nodes: list[tuple[int, Obligation]] = []
-        self.steps: list[list[_Step]] = []
-        self.parent: list[_Step | None] = []
+        self.steps: list[list[_LassoStep]] = []
+        self.parent: list[_LassoStep | None] = []
         self.known: dict[Obligation, tuple[Choice, ...]] = {}
 
     def lasso(self) -> Lasso | None:
@@ -161,13 +161,13 @@ class _Product:
             for after in (state, *self.graph.successors[state]):
                 if self._all(of_steps, state, after):
                     target = self._number(after, way.rest)
-                    step = _Step(source, target, state, after, way.put_off)
+                    step = _LassoStep(source, target, state, after, way.put_off)
                     self.steps[source].append(step)
                     if target == len(self.parent):
                         self.parent.append(step)
 
     def _all(self, claims: Iterable[Claim], before: int, after: int) -> bool:
-        return all(self.graph.holds(one, before, after) is one.wanted for one in claims)
+        return all(self.graph.holds(claim, before, after) is claim.wanted for claim in claims)
 
     def _number(self, state: int, obligation: Obligation) -> int:
         number = self.numbers.setdefault((state, obligation), len(self.nodes))
@@ -178,7 +178,7 @@ class _Product:
 
     def _conditions(self) -> list[_Condition]:
         """A cycle must have a step that satisfies the first, one that satisfies the second ..."""
-        put_off = {until: None for one in self.steps for step in one for until in step.put_off}
+        put_off = {until: None for item in self.steps for step in item for until in step.put_off}
         return [*map(_not_put_off, put_off), *map(self._gives, self.demand.recurring)]
 
     def _gives(self, claim: Claim) -> _Condition:
@@ -192,8 +192,8 @@ class _Product:
             path.append(step.before)
             step = self.parent[step.source]
         strong = [self._gives(gives) for _, gives in self.demand.strong]
-        present = [one for one in strong if any(map(one, _steps(part)))]
-        cycle: list[_Step] = []
+        present = [item for item in strong if any(map(item, _steps(part)))]
+        cycle: list[_LassoStep] = []
         at = start
         for holds in (*conditions, *present):
             cycle += _way(part, at, {step.source for step in _steps(part) if holds(step)})
@@ -210,18 +210,20 @@ def _not_put_off(until: Until) -> _Condition:
 
 def _unstuttered(path: Sequence[int], cycle: Sequence[int]) -> Lasso:
     """Without steps that change nothing, of which a formula of TLA+ takes no notice."""
-    short = [one for one, before in zip(path, (None, *path), strict=False) if one != before]
-    round_ = [one for one, before in zip(cycle, (path[-1], *cycle), strict=False) if one != before]
+    short = [item for item, before in zip(path, (None, *path), strict=False) if item != before]
+    round_ = [
+        item for item, before in zip(cycle, (path[-1], *cycle), strict=False) if item != before
+    ]
     return Lasso(tuple(short), tuple(round_))
 
 
-def _steps(part: _Part) -> Iterator[_Step]:
+def _steps(part: _Part) -> Iterator[_LassoStep]:
     return (step for steps in part.values() for step in steps)
 
 
-def _way(part: _Part, start: int, wanted: set[int]) -> list[_Step]:
+def _way(part: _Part, start: int, wanted: set[int]) -> list[_LassoStep]:
     """A shortest way within the part to one of the nodes."""
-    came: dict[int, _Step | None] = {start: None}
+    came: dict[int, _LassoStep | None] = {start: None}
     queue = deque([start])
     while queue:
         node = queue.popleft()
@@ -240,15 +242,15 @@ def _way(part: _Part, start: int, wanted: set[int]) -> list[_Step]:
 
 def _parts(graph: _Part) -> list[_Part]:
     """The strongly connected parts that have a step, by their lowest nodes."""
-    found = []
+    result = []
     for members in _components(graph):
         inside = {
             node: [step for step in graph[node] if step.target in members]
             for node in sorted(members)
         }
         if any(inside.values()):
-            found.append(inside)
-    return sorted(found, key=min)
+            result.append(inside)
+    return sorted(result, key=min)
 
 
 def _components(graph: _Part) -> Iterator[set[int]]:
@@ -258,7 +260,7 @@ def _components(graph: _Part) -> Iterator[set[int]]:
     open_: dict[int, None] = {}
     for root in graph:
         work = [] if root in index else [root]
-        ahead: dict[int, Iterator[_Step]] = {}
+        ahead: dict[int, Iterator[_LassoStep]] = {}
         while work:
             node = work[-1]
             if node not in index:

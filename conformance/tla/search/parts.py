@@ -86,15 +86,15 @@ class _VariableParts:
                 self._parts.with_booleans |= {self._index}
             mapping, key = dict[Value, Value](), 0
             for argument, result in value.mapping.items():
-                mapping[argument], one = self.result(argument, result)
-                key ^= one
+                mapping[argument], element = self.result(argument, result)
+                key ^= element
             return self._kept(key, Fn(mapping))
         if isinstance(value, tuple) and value:
             items, key = list[Value](), 0
             for argument, result in enumerate(value, 1):
-                item, one = self.result(argument, result)
+                item, element = self.result(argument, result)
                 items.append(item)
-                key ^= one
+                key ^= element
             return self._kept(key, tuple(items))
         first, encoded = self._parts.first(value)
         return self._kept(self._digest(b"=", encoded), first)

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from conformance.tla.values import Action, State
 
-__all__ = ["Elsewhere", "Row", "RowOf", "rows"]
+__all__ = ["Elsewhere", "RowOf", "SuccessorRow", "rows"]
 
 CHUNK = 32
 """States whose rows go through a pipe at once: enough that equal parts are pickled once."""
@@ -39,7 +39,7 @@ class Elsewhere(Protocol):
         """
 
 
-class Row(NamedTuple):
+class SuccessorRow(NamedTuple):
     """What came of a state that has nothing to tell but its successors."""
 
     generated: int
@@ -48,11 +48,13 @@ class Row(NamedTuple):
     """Action, key of the target, and the target unless an earlier row has it or it is known."""
 
 
-RowOf = Callable[[int, set[int]], Row | None]
+RowOf = Callable[[int, set[int]], SuccessorRow | None]
 """The row of the state of that number; the set has the keys that this process has met."""
 
 
-def rows(row_of: RowOf, numbers: range, elsewhere: Elsewhere | None) -> Generator[Row | None]:
+def rows(
+    row_of: RowOf, numbers: range, elsewhere: Elsewhere | None
+) -> Generator[SuccessorRow | None]:
     """Of each number in order its row, or None if the search has to take that state itself.
 
     Close the generator to end the processes early.
@@ -61,13 +63,13 @@ def rows(row_of: RowOf, numbers: range, elsewhere: Elsewhere | None) -> Generato
         yield from (None for _ in numbers)
         return
     chunks = [numbers[at : at + CHUNK] for at in range(0, len(numbers), CHUNK)]
-    results: Generator[Sequence[Row | None]]
+    results: Generator[Sequence[SuccessorRow | None]]
     results = elsewhere.map(partial(_rows, row_of, set()), chunks)  # type: ignore[assignment]
     with closing(results):
-        for told in results:
-            yield from told
+        for result in results:
+            yield from result
 
 
-def _rows(row_of: RowOf, met: set[int], chunk: range) -> Sequence[Row | None]:
+def _rows(row_of: RowOf, met: set[int], chunk: range) -> Sequence[SuccessorRow | None]:
     """What a process does: it has a copy of all that `row_of` refers to, and a `met` of its own."""
     return [row_of(number, met) for number in chunk]

@@ -186,9 +186,9 @@ class RememberedSteps:
                 steps += self._learnt(tree, state)
         return steps
 
-    def _compared(self, state: State, found: Iterable[tuple[Action, State]]) -> list[StateStep]:
+    def _compared(self, state: State, result: Iterable[tuple[Action, State]]) -> list[StateStep]:
         """The steps to states that the usual code has made."""
-        return [StateStep(action, *self._changes(state, after)) for action, after in found]
+        return [StateStep(action, *self._changes(state, after)) for action, after in result]
 
     def _changes(self, state: State, after: State) -> tuple[int, tuple[Change, ...]]:
         key, changes = 0, list[Change]()
@@ -210,8 +210,8 @@ class RememberedSteps:
     def _learnt(self, tree: _Tree, state: State) -> _Leaf:
         """What a run finds, from now on remembered."""
         reads = Reads(state, tree.coarse | self._booleans)
-        found = tree.action.trace(reads)
-        leaf = tuple([self._traced(action, made, reads) for action, made in found])
+        result = tree.action.trace(reads)
+        leaf = tuple([self._traced(action, made, reads) for action, made in result])
         if self._known >= _MOST_STEPS:
             self._begin_again()
         many = _read_often(reads.order)

@@ -76,7 +76,7 @@ class Orbits:
     def __init__(self, permutations: Sequence[Permutation]) -> None:
         self._shared = Sharing()
         self._sizes: dict[int, int] = {}
-        self._every = _Candidates(tuple(map(_Renaming, permutations)), {})
+        self._every = _Candidates(tuple(map(_SymmetryRenaming, permutations)), {})
 
     def __call__(self, state: State) -> int:
         """The orbit's fingerprint."""
@@ -106,8 +106,8 @@ class _Candidates:
 
     def __init__(
         self,
-        renamings: tuple[_Renaming, ...],
-        family: dict[tuple[_Renaming, ...], _Candidates],
+        renamings: tuple[_SymmetryRenaming, ...],
+        family: dict[tuple[_SymmetryRenaming, ...], _Candidates],
     ) -> None:
         self._renamings = renamings
         self._family = family
@@ -115,10 +115,10 @@ class _Candidates:
 
     def least(self, value: Value) -> tuple[bytes, _Candidates]:
         """The least encoding that they make of the value, and those that make it."""
-        found = self._known.get(id(value))
-        if found is None:
-            found = self._known[id(value)] = self._of(value)
-        return found
+        entry = self._known.get(id(value))
+        if entry is None:
+            entry = self._known[id(value)] = self._of(value)
+        return entry
 
     def _of(self, value: Value) -> tuple[bytes, _Candidates]:
         encodings = [renaming.encoding(value) for renaming in self._renamings]
@@ -128,7 +128,7 @@ class _Candidates:
         return least, self._family.setdefault(left, _Candidates(left, self._family))
 
 
-class _Renaming(Fingerprinter):
+class _SymmetryRenaming(Fingerprinter):
     """The encoding of a value in which model values have changed places."""
 
     __slots__ = ("_permutation",)

@@ -44,7 +44,7 @@ def choices(obligation: Obligation) -> tuple[Choice, ...]:
     ways = sorted(dict.fromkeys(_complete(Choice(pending=tuple(obligation)))), key=_asked)
     kept: list[Choice] = []
     for way in ways:
-        if not any(_asks_less(one, way) for one in kept):
+        if not any(_asks_less(item, way) for item in kept):
             kept.append(way)
     return tuple(kept)
 
@@ -53,8 +53,8 @@ def _asked(way: Choice) -> int:
     return len(way.claims) + len(way.rest) + len(way.put_off)
 
 
-def _asks_less(one: Choice, other: Choice) -> bool:
-    return one.claims <= other.claims and one.rest <= other.rest and one.put_off <= other.put_off
+def _asks_less(item: Choice, other: Choice) -> bool:
+    return item.claims <= other.claims and item.rest <= other.rest and item.put_off <= other.put_off
 
 
 def _complete(choice: Choice) -> Iterator[Choice]:
@@ -62,8 +62,8 @@ def _complete(choice: Choice) -> Iterator[Choice]:
         yield choice
         return
     formula, *others = choice.pending
-    for one in _ways(formula, replace(choice, pending=tuple(others))):
-        yield from _complete(one)
+    for way in _ways(formula, replace(choice, pending=tuple(others))):
+        yield from _complete(way)
 
 
 def _ways(formula: Temporal, choice: Choice) -> Iterator[Choice]:

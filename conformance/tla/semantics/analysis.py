@@ -71,11 +71,11 @@ class Analysis:
 
     def of(self, node: s.Argument) -> Facts:
         """The facts of an expression, those of the operators it calls included."""
-        found = self._whole.get(id(node))
-        if found is None:
+        entry = self._whole.get(id(node))
+        if entry is None:
             own = self._direct(node)
-            found = self._whole[id(node)] = (node, self._with_calls(own))
-        return found[1]
+            entry = self._whole[id(node)] = (node, self._with_calls(own))
+        return entry[1]
 
     def of_definition(self, uid: int) -> Facts:
         """The facts of a definition's body; its own parameters are not free."""
@@ -98,17 +98,17 @@ class Analysis:
         return self._primed_params[uid]
 
     def _primed(self, node: s.Argument) -> frozenset[int]:
-        found: set[int] = set()
+        result: set[int] = set()
         for part in s.walk(node):
             if isinstance(part, s.Builtin) and part.operator in (*_ACTION_OPERATORS, "ENABLED"):
                 for arg in part.args:
-                    found |= self.of(arg).free
+                    result |= self.of(arg).free
             elif isinstance(part, s.Call):
                 target = self._resolve(part)
                 if target is not None and self.primed_names(target):
                     for arg in part.args:
-                        found |= self.of(arg).free
-        return frozenset(found)
+                        result |= self.of(arg).free
+        return frozenset(result)
 
     def strict(self, node: s.Argument) -> frozenset[int]:
         """The bound names that are evaluated whenever the expression is."""
@@ -155,8 +155,8 @@ class Analysis:
         return self._strict[uid]
 
     def _reachable(self, calls: frozenset[int]) -> frozenset[int]:
-        found = self._reached.get(calls)
-        if found is None:
+        entry = self._reached.get(calls)
+        if entry is None:
             seen: set[int] = set()
             todo = list(calls)
             while todo:
@@ -164,8 +164,8 @@ class Analysis:
                 if uid not in seen:
                     seen.add(uid)
                     todo += self._direct(self._definition(uid).body).calls
-            found = self._reached[calls] = frozenset(seen)
-        return found
+            entry = self._reached[calls] = frozenset(seen)
+        return entry
 
     def _with_calls(self, own: Facts) -> Facts:
         if not own.calls:
@@ -182,10 +182,10 @@ class Analysis:
 
     def _of_calls(self, calls: frozenset[int]) -> Facts:
         """The facts of the bodies of these definitions, and of all that they call."""
-        found = self._called.get(calls)
-        if found is None:
-            found = self._called[calls] = self._together(self._reachable(calls))
-        return found
+        facts = self._called.get(calls)
+        if facts is None:
+            facts = self._called[calls] = self._together(self._reachable(calls))
+        return facts
 
     def _together(self, uids: Iterable[int]) -> Facts:
         variables: set[str] = set()
@@ -203,10 +203,10 @@ class Analysis:
         return Facts(frozenset(variables), frozenset(free), primes=primes, impure=frozenset(impure))
 
     def _direct(self, node: s.Argument) -> Facts:
-        found = self._own.get(id(node))
-        if found is None:
-            found = self._own[id(node)] = (node, self._compute(node))
-        return found[1]
+        entry = self._own.get(id(node))
+        if entry is None:
+            entry = self._own[id(node)] = (node, self._compute(node))
+        return entry[1]
 
     def _compute(self, node: s.Argument) -> Facts:
         parts = [self._direct(child) for child in s.children(node)]

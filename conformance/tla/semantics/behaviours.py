@@ -73,7 +73,7 @@ def eventually(inner: Temporal) -> Temporal:
 
 def all_of(parts: Iterable[Temporal]) -> Temporal:
     """The conjunction, without conjunctions in it."""
-    flat = [part for one in parts for part in (one.parts if isinstance(one, AllOf) else (one,))]
+    flat = [part for item in parts for part in (item.parts if isinstance(item, AllOf) else (item,))]
     if FALSE in flat:
         return FALSE
     return flat[0] if len(flat) == 1 else AllOf(tuple(dict.fromkeys(flat)))
@@ -81,7 +81,7 @@ def all_of(parts: Iterable[Temporal]) -> Temporal:
 
 def any_of(parts: Iterable[Temporal]) -> Temporal:
     """The disjunction, without disjunctions in it."""
-    flat = [part for one in parts for part in (one.parts if isinstance(one, AnyOf) else (one,))]
+    flat = [part for item in parts for part in (item.parts if isinstance(item, AnyOf) else (item,))]
     if TRUE in flat:
         return TRUE
     return flat[0] if len(flat) == 1 else AnyOf(tuple(dict.fromkeys(flat)))

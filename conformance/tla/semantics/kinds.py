@@ -29,7 +29,7 @@ def same(a: object, b: object) -> bool:
 
 def match_model_values(a: object, b: object) -> None:
     """An error if one is a typed model value, and the other neither of its type nor untyped."""
-    types = {one.letter if isinstance(one, ModelValue) else "" for one in (a, b)} - {None}
+    types = {value.letter if isinstance(value, ModelValue) else "" for value in (a, b)} - {None}
     if len(types) == 2:
         raise incomparable(a, b)
 
@@ -98,9 +98,9 @@ def is_subset(a: frozenset[Value], b: frozenset[Value]) -> bool:
 def _match(a: object, b: object) -> None:
     """An error if values that are equal for Python, or a set and one with all of its elements,
     differ in kind."""
-    found = mismatch(a, b)
-    if found is not None:
-        raise incomparable(*found)
+    result = mismatch(a, b)
+    if result is not None:
+        raise incomparable(*result)
 
 
 class _Probe:

@@ -34,14 +34,14 @@ class Program:
 
     def operator(self, name: str, why: str) -> s.Definition:
         """The module-level operator of that name, overrides followed; SpecError if none."""
-        found = self.module.operator(name)
-        if found is None:
+        definition = self.module.operator(name)
+        if definition is None:
             raise SpecError(
                 f"{self.config.source or self.module.name} names {name} as {why}, but the module "
                 f"{self.module.name} defines no operator of that name."
             )
-        replacement = self.replaced.get(found.uid)
-        return replacement if isinstance(replacement, s.Definition) else found
+        replacement = self.replaced.get(definition.uid)
+        return replacement if isinstance(replacement, s.Definition) else definition
 
     def meaning(self, node: s.Argument) -> s.Definition | Value | None:
         """What a call, constant or overridden builtin stands for; None for everything else."""
@@ -63,8 +63,8 @@ class Program:
         """Facts of this program's expressions."""
 
         def resolve(node: s.Argument) -> int | None:
-            found = self.meaning(node)
-            return found.uid if isinstance(found, s.Definition) else None
+            result = self.meaning(node)
+            return result.uid if isinstance(result, s.Definition) else None
 
         return Analysis(self.definition, resolve)
 
@@ -72,8 +72,8 @@ class Program:
         """A reader of this program's temporal formulas, overrides followed."""
 
         def resolve(node: s.Argument) -> s.Definition | None:
-            found = self.meaning(node)
-            return found if isinstance(found, s.Definition) else None
+            result = self.meaning(node)
+            return result if isinstance(result, s.Definition) else None
 
         return TemporalReader(resolve)
 
@@ -109,8 +109,8 @@ def link(module: s.Module, config: ModelConfig) -> Program:
     for name, value in config.constants.items():
         if name in known:  # TLC takes no notice of others, such as model values of a set's own
             replace_name(name, value, None)
-    for one in config.scoped_values:
-        replace_name(one.name, one.value, one.module)
+    for scoped_value in config.scoped_values:
+        replace_name(scoped_value.name, scoped_value.value, scoped_value.module)
     for override in config.overrides:
         replace_name(override.name, _replacement(module, override, source), override.module)
     missing = [name for name in declared if name not in constants]
@@ -129,24 +129,30 @@ def link(module: s.Module, config: ModelConfig) -> Program:
 
 
 def _replacement(module: s.Module, override: Override, source: str) -> s.Definition:
-    found = module.operator(override.operator)
-    if found is None:
+    definition = module.operator(override.operator)
+    if definition is None:
         raise SpecError(
             f"{source} replaces {override.name} by {override.operator}, which the module "
             f"{module.name} does not define."
         )
-    return found
+    return definition
 
 
 def _with_builtins(module: s.Module, overrides: Iterable[Override]) -> s.Module:
     """The module, in which a builtin that replaces something is an operator like any other."""
-    wanted = dict.fromkeys(one.operator for one in overrides if one.operator != one.name)
+    wanted = dict.fromkeys(
+        override.operator for override in overrides if override.operator != override.name
+    )
     names = [name for name in wanted if name in s.DEFINED and name not in module.operators]
     made = [_definition_of(name, -100 * number) for number, name in enumerate(names, 1)]
     return replace(
         module,
-        definitions=MappingProxyType({**module.definitions, **{one.uid: one for one in made}}),
-        operators=MappingProxyType({**module.operators, **{one.name: one.uid for one in made}}),
+        definitions=MappingProxyType(
+            {**module.definitions, **{definition.uid: definition for definition in made}}
+        ),
+        operators=MappingProxyType(
+            {**module.operators, **{definition.name: definition.uid for definition in made}}
+        ),
     )
 
 

@@ -121,7 +121,7 @@ class Strings(SymbolicSet):
         return "STRING"
 
 
-class Everything(SymbolicSet):
+class AnyValue(SymbolicSet):
     """TLC's Any: every value is an element."""
 
     __slots__ = ()
@@ -227,7 +227,7 @@ class Powerset(SymbolicSet):
         return f"SUBSET {shown(self._of)}"
 
 
-class _Remembering(SymbolicSet):
+class _RememberingSet(SymbolicSet):
     """A set that looks at the parts of a value to say whether it is an element.
 
     It remembers the values that are, since states have most of their parts in common: by
@@ -254,7 +254,7 @@ class _Remembering(SymbolicSet):
         raise AssertionError(f"{type(self).__name__} cannot tell of {shown(value)}")
 
 
-class Functions(_Remembering):
+class Functions(_RememberingSet):
     """[S -> T]."""
 
     __slots__ = ("_domain", "_length", "_range")
@@ -311,7 +311,7 @@ class Functions(_Remembering):
         return f"[{shown(self._domain)} -> {shown(self._range)}]"
 
 
-class Records(_Remembering):
+class Records(_RememberingSet):
     """[a : S, b : T]."""
 
     __slots__ = ("_fields",)

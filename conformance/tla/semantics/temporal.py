@@ -49,11 +49,11 @@ class TemporalReader:
 
     def parts(self, node: s.Expr) -> TemporalParts:
         """The conjuncts, looking through names of temporal formulas (`Fair == Spec /\\ WF...`)."""
-        found: dict[str, list[s.Expr]] = {"initial": [], "always": [], "steps": [], "rest": []}
+        parts: dict[str, list[s.Expr]] = {"initial": [], "always": [], "steps": [], "rest": []}
         for part in self._conjuncts(node):
             kind, expression = self._sorted(part)
-            found[kind].append(expression)
-        return TemporalParts(**{kind: tuple(parts) for kind, parts in found.items()})
+            parts[kind].append(expression)
+        return TemporalParts(**{kind: tuple(parts) for kind, parts in parts.items()})
 
     def steps_of(self, definition: s.Definition, back_end: str) -> tuple[s.Expr, ...]:
         """What a property made of `[]P` and `[][A]_v` says of every step.

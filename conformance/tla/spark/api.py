@@ -15,7 +15,7 @@ from conformance.tla.semantics.temporal import TemporalReader
 from conformance.tla.spark import sql
 from conformance.tla.spark.columns import stored
 from conformance.tla.spark.compiler import BACK_END, Compiler, Row
-from conformance.tla.spark.environment import Names, rigid
+from conformance.tla.spark.environment import Environment, rigid
 from conformance.tla.spark.formulas import (
     Causes,
     Formula,
@@ -26,7 +26,7 @@ from conformance.tla.spark.formulas import (
 )
 from conformance.tla.spark.ranges import within_bounds
 from conformance.tla.spark.sql import Sql
-from conformance.tla.spark.terms import Known, Term, guarded_formula
+from conformance.tla.spark.terms import KnownTerm, Term, guarded_formula
 from conformance.tla.spark.writer import expression
 from conformance.tla.values import Action
 from conformance.tla.values.schema import Schema
@@ -207,14 +207,14 @@ def _body(program: Program, name: str) -> tuple[s.Location, Body]:
     definition = program.operator(name, "a formula")
     if definition.params:
         raise SpecError(f"{definition.location}: {name} takes arguments; a formula takes none.")
-    return definition.location, lambda compiler: compiler.formula(definition.body, Names({}))
+    return definition.location, lambda compiler: compiler.formula(definition.body, Environment({}))
 
 
 def _action_body(
     program: Program, reader: TemporalReader, name: str | Action
 ) -> tuple[s.Location, Body]:
     action = Action(name) if isinstance(name, str) else name
-    return _action_on(program, reader, action.name, [Known(value) for value in action.args])
+    return _action_on(program, reader, action.name, [KnownTerm(value) for value in action.args])
 
 
 def _action_on(
@@ -231,7 +231,9 @@ def _action_on(
         for parameter, argument in zip(definition.params, arguments, strict=True)
     }
     steps = reader.steps_of(definition, BACK_END)
-    return definition.location, lambda c: conjoin([c.formula(step, Names(bound)) for step in steps])
+    return definition.location, lambda c: conjoin(
+        [c.formula(step, Environment(bound)) for step in steps]
+    )
 
 
 def compile_next_by_action(

@@ -9,7 +9,7 @@ from conformance.tla.spark import functions
 from conformance.tla.spark.candidates import static_candidates
 from conformance.tla.spark.choice import choose
 from conformance.tla.spark.columns import NotFinite, as_listed, function
-from conformance.tla.spark.environment import Names, rigid
+from conformance.tla.spark.environment import Environment, rigid
 from conformance.tla.spark.equality import equals
 from conformance.tla.spark.formulas import (
     Formula,
@@ -20,11 +20,11 @@ from conformance.tla.spark.quantifiers import quantify
 from conformance.tla.spark.terms import (
     BigUnion,
     Boolean,
-    Filtered,
+    FilteredTerm,
     FunctionOf,
     Image,
-    Known,
-    Product,
+    KnownTerm,
+    ProductTerm,
     Term,
     bare,
     guarded,
@@ -34,7 +34,7 @@ from conformance.tla.spark.terms import (
 from conformance.tla.values import Value
 
 
-def binding(compiler: TermCompiler, node: s.Binding, names: Names) -> Term:
+def binding(compiler: TermCompiler, node: s.Binding, names: Environment) -> Term:
     """A quantifier, a CHOOSE, a set or a function over bound names."""
     for binder in node.binders:
         if binder.domain is None:
@@ -54,45 +54,49 @@ def binding(compiler: TermCompiler, node: s.Binding, names: Names) -> Term:
         case "filter":
             binder = node.binders[0]
             base = _domain(compiler, binder, names)
-            return Filtered(base, _predicate(compiler, binder, node.body, names), base.guards)
+            return FilteredTerm(base, _predicate(compiler, binder, node.body, names), base.guards)
         case "map":
             return _map(compiler, _flattened(node.binders), node.body, names)
         case "function":
             return _function(compiler, node, names)
 
 
-def _domain(compiler: TermCompiler, binder: s.Binder, names: Names) -> Term:
+def _domain(compiler: TermCompiler, binder: s.Binder, names: Environment) -> Term:
     assert binder.domain is not None
     return compiler.term(binder.domain, names)
 
 
 def _predicate(
-    compiler: TermCompiler, binder: s.Binder, body: s.Expr, names: Names
+    compiler: TermCompiler, binder: s.Binder, body: s.Expr, names: Environment
 ) -> Callable[[Term], Formula]:
     return lambda item: compiler.formula(body, _bind(compiler, binder, item, names))
 
 
-def _bind(compiler: TermCompiler, binder: s.Binder, item: Term, names: Names) -> Names:
+def _bind(compiler: TermCompiler, binder: s.Binder, item: Term, names: Environment) -> Environment:
     if not binder.pattern:
         return names.having({binder.names[0].uid: rigid(item)})
     cause = compiler.cause(binder.location, "a tuple of another length")
     scope, numbers = compiler.scope, range(1, len(binder.names) + 1)
-    fits = equals(scope, functions.domain(scope, item), Known(frozenset(numbers)))
+    fits = equals(scope, functions.domain(scope, item), KnownTerm(frozenset(numbers)))
     guards = functions.required(fits, cause)
     parts = {
-        name.uid: rigid(guarded(functions.apply(scope, item, Known(number), cause), guards))
+        name.uid: rigid(guarded(functions.apply(scope, item, KnownTerm(number), cause), guards))
         for number, name in zip(numbers, binder.names, strict=True)
     }
     return names.having(parts)
 
 
 def _quantified(
-    compiler: TermCompiler, pairs: Sequence[s.Binder], body: s.Expr, names: Names, neutral: bool
+    compiler: TermCompiler,
+    pairs: Sequence[s.Binder],
+    body: s.Expr,
+    names: Environment,
+    neutral: bool,
 ) -> Formula:
     """All sets are evaluated first: one that is undefined counts even if another is empty."""
     domains = [_domain(compiler, binder, names) for binder in pairs]
 
-    def level(index: int, inner: Names) -> Formula:
+    def level(index: int, inner: Environment) -> Formula:
         if index == len(pairs):
             return compiler.formula(body, inner)
         binder, domain = pairs[index], domains[index]
@@ -113,12 +117,14 @@ def _in_order(compiler: TermCompiler, binder: s.Binder, domain: Term) -> bool:
     assert node is not None
     if isinstance(node, s.Builtin) and node.operator == "..":
         return compiler.program.meaning(node) is None
-    if not compiler.analysis.of(node).constant or not isinstance(domain, Known):
+    if not compiler.analysis.of(node).constant or not isinstance(domain, KnownTerm):
         return False
     return isinstance(domain.value, frozenset) and all(isinstance(x, int) for x in domain.value)
 
 
-def _map(compiler: TermCompiler, pairs: Sequence[s.Binder], body: s.Expr, names: Names) -> Term:
+def _map(
+    compiler: TermCompiler, pairs: Sequence[s.Binder], body: s.Expr, names: Environment
+) -> Term:
     binder, rest = pairs[0], pairs[1:]
     domain = _domain(compiler, binder, names)
 
@@ -130,10 +136,10 @@ def _map(compiler: TermCompiler, pairs: Sequence[s.Binder], body: s.Expr, names:
     return BigUnion(made) if rest else made
 
 
-def _function(compiler: TermCompiler, node: s.Binding, names: Names) -> Term:
+def _function(compiler: TermCompiler, node: s.Binding, names: Environment) -> Term:
     pairs = _flattened(node.binders)
     domains = [_domain(compiler, binder, names) for binder in pairs]
-    domain = domains[0] if len(domains) == 1 else Product(tuple(domains))
+    domain = domains[0] if len(domains) == 1 else ProductTerm(tuple(domains))
 
     def result(argument: Term) -> Term:
         return compiler.term(node.body, _arguments(compiler, pairs, argument, names))
@@ -142,8 +148,8 @@ def _function(compiler: TermCompiler, node: s.Binding, names: Names) -> Term:
 
 
 def _arguments(
-    compiler: TermCompiler, pairs: Sequence[s.Binder], argument: Term, names: Names
-) -> Names:
+    compiler: TermCompiler, pairs: Sequence[s.Binder], argument: Term, names: Environment
+) -> Environment:
     if len(pairs) == 1:
         return _bind(compiler, pairs[0], argument, names)
     listed = as_listed(argument)
@@ -157,22 +163,26 @@ def _arguments(
 def _function_on(compiler: TermCompiler, domain: Term, result: Callable[[Term], Term]) -> Term:
     static = static_candidates(compiler.scope, domain)
     if static is not None and all(
-        isinstance(item, Known) and condition == conjoin([]) for condition, item in static[0]
+        isinstance(item, KnownTerm) and condition == conjoin([]) for condition, item in static[0]
     ):
-        entries = [(item.value, result(item)) for _, item in static[0] if isinstance(item, Known)]
+        entries = [
+            (item.value, result(item)) for _, item in static[0] if isinstance(item, KnownTerm)
+        ]
         return function(entries, static[1])
     return FunctionOf(domain, result, domain.guards)
 
 
-def recursive_function(compiler: TermCompiler, node: s.RecursiveFunction, names: Names) -> Term:
+def recursive_function(
+    compiler: TermCompiler, node: s.RecursiveFunction, names: Environment
+) -> Term:
     """f[x \\in S] == e over a known domain: a result may use those before it."""
     pairs = _flattened(node.binders)
     domains = [_domain(compiler, binder, names) for binder in pairs]
-    domain = domains[0] if len(domains) == 1 else Product(tuple(domains))
+    domain = domains[0] if len(domains) == 1 else ProductTerm(tuple(domains))
     results: dict[Value, Term] = {}
 
     def result(argument: Term) -> Term:
-        if not isinstance(argument, Known):
+        if not isinstance(argument, KnownTerm):
             raise compiler.unsupported(node, "a recursive function of a computed argument")
         if argument.value not in results:
             results[argument.value] = functions.settled(

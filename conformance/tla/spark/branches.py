@@ -20,30 +20,32 @@ from conformance.tla.spark.physical import (
     INTEGER,
     TypeClash,
 )
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import (
     Boolean,
     Column,
-    Known,
-    Nothing,
+    KnownTerm,
     Term,
+    UndefinedTerm,
     bare,
     guarded_formula,
     merge,
 )
 
 
-def choose_branch(scope: Scope, condition: Formula, then: Term, otherwise: Term) -> Term:
+def choose_branch(scope: FormulaScope, condition: Formula, then: Term, otherwise: Term) -> Term:
     """IF condition THEN then ELSE otherwise, fieldwise where both are records."""
     if isinstance(condition, Truth):
         return then if condition.known else otherwise
-    if isinstance(then, Nothing) or isinstance(otherwise, Nothing):
+    if isinstance(then, UndefinedTerm) or isinstance(otherwise, UndefinedTerm):
         test = condition.holds()
         guards = merge(condition.guard(), _branch_guards(test, then.guards, otherwise.guards))
-        defined = otherwise if isinstance(then, Nothing) else then
+        defined = otherwise if isinstance(then, UndefinedTerm) else then
         return (
-            Nothing(guards) if isinstance(defined, Nothing) else guard_term(bare(defined), guards)
+            UndefinedTerm(guards)
+            if isinstance(defined, UndefinedTerm)
+            else guard_term(bare(defined), guards)
         )
     if isinstance(then, Boolean) or isinstance(otherwise, Boolean):
         return Boolean(conditional(condition, as_formula(then), as_formula(otherwise)))
@@ -57,11 +59,11 @@ def as_formula(term: Term) -> Formula:
     match term:
         case Boolean(formula=formula):
             return formula
-        case Nothing(guards=guards):
+        case UndefinedTerm(guards=guards):
             return Atom(sql.FALSE, guards)
-        case Known(value=bool() as value, guards=()):
+        case KnownTerm(value=bool() as value, guards=()):
             return Truth(value)
-        case Known(value=bool() as value, guards=guards):
+        case KnownTerm(value=bool() as value, guards=guards):
             return Atom(sql.TRUE if value else sql.FALSE, guards)
         case Column(type=physical.BOOLEAN):
             return Atom(term.text, term.guards)
@@ -77,7 +79,9 @@ def _branch_guards(test: Sql, then: Guards, otherwise: Guards) -> Guards:
     return (Guard(condition, causes_of((*then, *otherwise))),)
 
 
-def guarded_choice(scope: Scope, test: Sql, then: Term, otherwise: Term, guards: Guards) -> Term:
+def guarded_choice(
+    scope: FormulaScope, test: Sql, then: Term, otherwise: Term, guards: Guards
+) -> Term:
     """IF on an SQL condition between terms without guards."""
     if then == otherwise:
         return guard_term(then, guards)

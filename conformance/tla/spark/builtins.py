@@ -25,22 +25,22 @@ from conformance.tla.spark.formulas import (
 )
 from conformance.tla.spark.membership import member, subset
 from conformance.tla.spark.physical import INTEGER, TypeClash
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.terms import (
     BigUnion,
     Boolean,
     Column,
-    Combined,
-    Enumerated,
-    Functions,
+    CombinedTerm,
+    EnumeratedTerm,
+    FunctionsTerm,
     Infinite,
     Interval,
-    Known,
-    Nothing,
-    Product,
-    Sequences,
+    KnownTerm,
+    ProductTerm,
+    SequencesTerm,
     Subsets,
     Term,
+    UndefinedTerm,
     bare,
     guarded,
     merge,
@@ -52,7 +52,7 @@ from conformance.tla.values import canonical_sorted, format_value, make_function
 class Application:
     """Where an operator is applied, and how it applies an operator that it is given."""
 
-    scope: Scope
+    scope: FormulaScope
     primed: bool
     operator: str
     place: str
@@ -105,7 +105,7 @@ def _equivalent(context: Application, left: Operand, right: Operand) -> Term:
 
 
 def _relation(
-    relate: Callable[[Scope, Term, Term], Formula], *, negated: bool = False
+    relate: Callable[[FormulaScope, Term, Term], Formula], *, negated: bool = False
 ) -> Implementation:
     def relation(context: Application, left: Operand, right: Operand) -> Term:
         made = relate(context.scope, context.term(left), context.term(right))
@@ -134,12 +134,12 @@ def _negative(context: Application, operand: Operand) -> Term:
 
 def _interval(context: Application, low: Operand, high: Operand) -> Term:
     ends = [
-        end if isinstance(end, Known) else materialise(context.scope, end, INTEGER)
+        end if isinstance(end, KnownTerm) else materialise(context.scope, end, INTEGER)
         for end in (context.term(low), context.term(high))
     ]
     guards = merge(ends[0].guards, ends[1].guards)
     first, last = (bare(end) for end in ends)
-    if isinstance(first, Known | Column) and isinstance(last, Known | Column):
+    if isinstance(first, KnownTerm | Column) and isinstance(last, KnownTerm | Column):
         return Interval(first, last, guards)
     raise TypeClash("an interval and what is not an integer")
 
@@ -151,7 +151,7 @@ def _infinite(context: Application) -> Term:
 def _enumeration(context: Application, *operands: Operand) -> Term:
     terms = context.terms(operands)
     guards = merge(*(term.guards for term in terms))
-    return Enumerated(tuple((Truth(True), bare(term)) for term in terms), guards)
+    return EnumeratedTerm(tuple((Truth(True), bare(term)) for term in terms), guards)
 
 
 def _tuple(context: Application, *operands: Operand) -> Term:
@@ -161,7 +161,7 @@ def _tuple(context: Application, *operands: Operand) -> Term:
 def _combination(context: Application, left: Operand, right: Operand) -> Term:
     a, b = context.term(left), context.term(right)
     inner = bare(b)
-    return Combined(
+    return CombinedTerm(
         context.operator,
         bare(a),
         inner,
@@ -180,12 +180,12 @@ def _unary_set(make: Callable[..., Term]) -> Implementation:
 
 def _function_set(context: Application, domain: Operand, range_: Operand) -> Term:
     a, b = context.term(domain), context.term(range_)
-    return Functions(bare(a), bare(b), merge(a.guards, b.guards))
+    return FunctionsTerm(bare(a), bare(b), merge(a.guards, b.guards))
 
 
 def _product(context: Application, *operands: Operand) -> Term:
     terms = context.terms(operands)
-    return Product(tuple(map(bare, terms)), merge(*(term.guards for term in terms)))
+    return ProductTerm(tuple(map(bare, terms)), merge(*(term.guards for term in terms)))
 
 
 def _domain(context: Application, operand: Operand) -> Term:
@@ -198,12 +198,12 @@ def _cardinality(context: Application, operand: Operand) -> Term:
 
 
 def _is_finite(context: Application, operand: Operand) -> Term:
-    return Boolean(Truth(not isinstance(_set(context, operand), Infinite | Sequences)))
+    return Boolean(Truth(not isinstance(_set(context, operand), Infinite | SequencesTerm)))
 
 
 def _set(context: Application, operand: Operand) -> Term:
     term = context.term(operand)
-    if not is_set(term) and not isinstance(term, Nothing):
+    if not is_set(term) and not isinstance(term, UndefinedTerm):
         raise TypeClash("a set and another value")
     return term
 
@@ -215,8 +215,8 @@ def _length(context: Application, operand: Operand) -> Term:
 
 
 def _append(context: Application, operand: Operand, item: Operand) -> Term:
-    one = sequence([context.term(item)])
-    return functions.concatenation(context.scope, context.term(operand), one)
+    last = sequence([context.term(item)])
+    return functions.concatenation(context.scope, context.term(operand), last)
 
 
 def _concatenation(context: Application, left: Operand, right: Operand) -> Term:
@@ -248,7 +248,7 @@ def _select(context: Application, operand: Operand, test: Operator) -> Term:
 
 def _pair(context: Application, argument: Operand, result: Operand) -> Term:
     key, value = context.term(argument), context.term(result)
-    if not isinstance(key, Known):
+    if not isinstance(key, KnownTerm):
         raise TypeClash("a known argument of :> and a computed one")
     return function([(key.value, value)], key.guards)
 
@@ -280,9 +280,9 @@ def _copies_in(context: Application, element: Operand, bag: Operand) -> Term:
     inside = member(context.scope, item, elements)
     cause = context.cause("CopiesIn of what is no bag")
     copies = functions.apply(context.scope, counted, item, cause)
-    if not isinstance(copies, Nothing):
+    if not isinstance(copies, UndefinedTerm):
         copies = materialise(context.scope, copies, INTEGER)
-    return choose_branch(context.scope, inside, copies, Known(0))
+    return choose_branch(context.scope, inside, copies, KnownTerm(0))
 
 
 # What is printed, or would be, is evaluated by TLC: without a value it is an error.
@@ -308,8 +308,8 @@ def _itself(context: Application, operand: Operand) -> Term:
 
 def _to_string(context: Application, operand: Operand) -> Term:
     term = context.term(operand)
-    if isinstance(term, Known):
-        return Known(format_value(term.value), term.guards)
+    if isinstance(term, KnownTerm):
+        return KnownTerm(format_value(term.value), term.guards)
     raise TypeClash("a known value and a computed one in ToString")
 
 
@@ -319,13 +319,13 @@ def _permutations(context: Application, operand: Operand) -> Term:
         raise TypeClash("a known small set and a computed one in Permutations")
     items = canonical_sorted(values)
     every = (make_function(dict(zip(items, p, strict=True))) for p in permutations(items))
-    return Known(frozenset(every))
+    return KnownTerm(frozenset(every))
 
 
 OPERATORS: Mapping[str, Implementation] = {
     "TRUE": _truth(True),
     "FALSE": _truth(False),
-    "BOOLEAN": lambda _: Known(frozenset((True, False))),
+    "BOOLEAN": lambda _: KnownTerm(frozenset((True, False))),
     "STRING": _infinite,
     "Nat": _infinite,
     "Int": _infinite,
@@ -344,7 +344,7 @@ OPERATORS: Mapping[str, Implementation] = {
     "\\": _combination,
     "SUBSET": _unary_set(Subsets),
     "UNION": _unary_set(BigUnion),
-    "Seq": _unary_set(Sequences),
+    "Seq": _unary_set(SequencesTerm),
     "DOMAIN": _domain,
     "\\X": _product,
     "{}": _enumeration,
@@ -373,7 +373,7 @@ OPERATORS: Mapping[str, Implementation] = {
     "Cardinality": _cardinality,
     ":>": _pair,
     "@@": _override,
-    "EmptyBag": lambda _: Known(()),
+    "EmptyBag": lambda _: KnownTerm(()),
     "BagToSet": _bag_to_set,
     "BagIn": _bag_in,
     "CopiesIn": _copies_in,

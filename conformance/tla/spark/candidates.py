@@ -19,18 +19,18 @@ from conformance.tla.spark.formulas import (
     disjoin,
     negate,
 )
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.terms import (
     BigUnion,
-    Combined,
-    Enumerated,
-    Filtered,
-    Functions,
+    CombinedTerm,
+    EnumeratedTerm,
+    FilteredTerm,
+    FunctionsTerm,
     Image,
     Interval,
-    Known,
-    Product,
-    Records,
+    KnownTerm,
+    ProductTerm,
+    RecordsTerm,
     Subsets,
     Term,
     merge,
@@ -47,34 +47,34 @@ LIMIT_COPIES = 4096
 Candidates = tuple[tuple[Formula, Term], ...]
 
 
-def static_candidates(scope: Scope, term: Term) -> tuple[Candidates, Guards] | None:
+def static_candidates(scope: FormulaScope, term: Term) -> tuple[Candidates, Guards] | None:
     """The elements that a set can have, each with its condition; None if that is not known."""
     match term:
-        case Known(value=frozenset() as value, guards=guards):
-            return tuple((Truth(True), Known(item)) for item in canonical_sorted(value)), guards
-        case Enumerated(candidates=candidates, guards=guards):
+        case KnownTerm(value=frozenset() as value, guards=guards):
+            return tuple((Truth(True), KnownTerm(item)) for item in canonical_sorted(value)), guards
+        case EnumeratedTerm(candidates=candidates, guards=guards):
             return candidates, guards
-        case Filtered(base=base, guards=guards):
+        case FilteredTerm(base=base, guards=guards):
             return _filtered_candidates(scope, term, static_candidates(scope, base))
-        case Combined():
+        case CombinedTerm():
             return _combined_candidates(scope, term)
         case Image(base=base):
             return _image_candidates(term, static_candidates(scope, base))
-        case Interval(low=Known(value=int() as low), high=Known(value=int() as high)):
+        case Interval(low=KnownTerm(value=int() as low), high=KnownTerm(value=int() as high)):
             if high - low >= LIMIT_COPIES:
                 return None
-            return tuple((Truth(True), Known(i)) for i in range(low, high + 1)), term.guards
+            return tuple((Truth(True), KnownTerm(i)) for i in range(low, high + 1)), term.guards
         case BigUnion(sets=sets):
             return _union_candidates(scope, term, static_candidates(scope, sets))
-        case Subsets() | Functions() | Records():
+        case Subsets() | FunctionsTerm() | RecordsTerm():
             return _known_candidates(scope, term)
-        case Product(factors=factors):
+        case ProductTerm(factors=factors):
             return _product_candidates(term, [static_candidates(scope, f) for f in factors])
     return None
 
 
 def _filtered_candidates(
-    scope: Scope, term: Filtered, base: tuple[Candidates, Guards] | None
+    scope: FormulaScope, term: FilteredTerm, base: tuple[Candidates, Guards] | None
 ) -> tuple[Candidates, Guards] | None:
     if base is None or len(base[0]) * scope.copies > LIMIT_COPIES:
         return None
@@ -92,7 +92,9 @@ def _filtered_candidates(
     return tuple(kept), guards
 
 
-def _combined_candidates(scope: Scope, term: Combined) -> tuple[Candidates, Guards] | None:
+def _combined_candidates(
+    scope: FormulaScope, term: CombinedTerm
+) -> tuple[Candidates, Guards] | None:
     left = static_candidates(scope, term.left)
     right = static_candidates(scope, term.right)
     if left is None:
@@ -125,31 +127,31 @@ def _image_candidates(
 
 
 def _union_candidates(
-    scope: Scope, term: BigUnion, sets: tuple[Candidates, Guards] | None
+    scope: FormulaScope, term: BigUnion, sets: tuple[Candidates, Guards] | None
 ) -> tuple[Candidates, Guards] | None:
     if sets is None:
         return None
-    found: list[tuple[Formula, Term]] = []
+    union_candidates: list[tuple[Formula, Term]] = []
     guards = merge(term.guards, sets[1])
-    for condition, one in sets[0]:
-        inner = static_candidates(scope, one)
-        if inner is None or len(found) + len(inner[0]) > LIMIT_COPIES:
+    for condition, item in sets[0]:
+        inner = static_candidates(scope, item)
+        if inner is None or len(union_candidates) + len(inner[0]) > LIMIT_COPIES:
             return None
         if inner[1] and condition != Truth(True):
             return None
         guards = merge(guards, inner[1])
-        found += [(conjoin([condition, test]), item) for test, item in inner[0]]
-    return tuple(found), guards
+        union_candidates += [(conjoin([condition, test]), item) for test, item in inner[0]]
+    return tuple(union_candidates), guards
 
 
-def _known_candidates(scope: Scope, term: Term) -> tuple[Candidates, Guards] | None:
+def _known_candidates(scope: FormulaScope, term: Term) -> tuple[Candidates, Guards] | None:
     values = known_elements(scope, term)
     if values is None:
         return None
-    return tuple((Truth(True), Known(item)) for item in canonical_sorted(values)), term.guards
+    return tuple((Truth(True), KnownTerm(item)) for item in canonical_sorted(values)), term.guards
 
 
-def known_elements(scope: Scope, term: Term) -> list[Value] | None:
+def known_elements(scope: FormulaScope, term: Term) -> list[Value] | None:
     """The elements of a set that does not depend on the row and is not too large."""
     match term:
         case Subsets(base=base):
@@ -160,7 +162,7 @@ def known_elements(scope: Scope, term: Term) -> list[Value] | None:
             chosen = (combinations(of, size) for size in sizes)
             subsets: list[Value] = [frozenset(c) for c in chain.from_iterable(chosen)]
             return subsets
-        case Functions(domain=domain, range=range_):
+        case FunctionsTerm(domain=domain, range=range_):
             arguments, results = known_elements(scope, domain), known_elements(scope, range_)
             if arguments is None or results is None:
                 return None
@@ -168,7 +170,7 @@ def known_elements(scope: Scope, term: Term) -> list[Value] | None:
                 return None
             choices = product(results, repeat=len(arguments))
             return [make_function(dict(zip(arguments, c, strict=True))) for c in choices]
-        case Records(fields=fields):
+        case RecordsTerm(fields=fields):
             sets = [known_elements(scope, of) for _, of in fields]
             known = [of for of in sets if of is not None]
             if len(known) < len(sets) or prod(map(len, known)) > LIMIT_COPIES:
@@ -179,7 +181,9 @@ def known_elements(scope: Scope, term: Term) -> list[Value] | None:
     if static is None or static[1]:
         return None
     values = [
-        item.value for test, item in static[0] if isinstance(item, Known) and test == Truth(True)
+        item.value
+        for test, item in static[0]
+        if isinstance(item, KnownTerm) and test == Truth(True)
     ]
     if len(values) < len(static[0]):
         return None
@@ -187,7 +191,7 @@ def known_elements(scope: Scope, term: Term) -> list[Value] | None:
 
 
 def _product_candidates(
-    term: Product, factors: Sequence[tuple[Candidates, Guards] | None]
+    term: ProductTerm, factors: Sequence[tuple[Candidates, Guards] | None]
 ) -> tuple[Candidates, Guards] | None:
     known = [factor for factor in factors if factor is not None]
     if len(known) < len(factors):

@@ -31,29 +31,31 @@ from conformance.tla.spark.formulas import (
 from conformance.tla.spark.physical import (
     INTEGER,
 )
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.terms import (
     BigUnion,
     Column,
-    Combined,
-    Enumerated,
-    Filtered,
+    CombinedTerm,
+    EnumeratedTerm,
+    FilteredTerm,
     Image,
     Infinite,
     Interval,
-    Known,
-    Nothing,
-    Product,
+    KnownTerm,
+    ProductTerm,
     Term,
+    UndefinedTerm,
     guarded,
     merge,
 )
 from conformance.tla.values import canonical_sorted
 
 
-def choose(scope: Scope, domain: Term, predicate: Callable[[Term], Formula], cause: str) -> Term:
+def choose(
+    scope: FormulaScope, domain: Term, predicate: Callable[[Term], Formula], cause: str
+) -> Term:
     """CHOOSE x \\in domain : predicate(x): the first in canonical order."""
-    if isinstance(domain, Nothing):
+    if isinstance(domain, UndefinedTerm):
         return domain
     static = static_candidates(scope, domain)
     if static is not None and _all_known(static[0]):
@@ -63,22 +65,22 @@ def choose(scope: Scope, domain: Term, predicate: Callable[[Term], Formula], cau
     with scope.binder() as name:
         test = predicate(stored(kind, sql.variable(name)))
     if test.total:
-        found = sql.each("filter", array.text, name, test.holds())
-        guard = Guard(sql.compare(">", sql.size(found), sql.size_of(0)), (cause,))
+        result = sql.each("filter", array.text, name, test.holds())
+        guard = Guard(sql.compare(">", sql.size(result), sql.size_of(0)), (cause,))
     else:
         rest = sql.each("filter", array.text, name, sql.negation(test.fails()))
-        found = sql.call("slice", rest, sql.size_of(1), sql.size_of(1))
-        guard = Guard(sql.each("exists", found, name, test.holds()), (cause, *test.causes))
-    item = stored(kind, sql.at(found, 0))
+        result = sql.call("slice", rest, sql.size_of(1), sql.size_of(1))
+        guard = Guard(sql.each("exists", result, name, test.holds()), (cause, *test.causes))
+    item = stored(kind, sql.at(result, 0))
     return guard_term(item, merge(array.guards, (guard,)))
 
 
 def _all_known(candidates: Candidates) -> bool:
-    return len(candidates) <= LIMIT_COPIES and all(isinstance(i, Known) for _, i in candidates)
+    return len(candidates) <= LIMIT_COPIES and all(isinstance(i, KnownTerm) for _, i in candidates)
 
 
 def _chosen(
-    scope: Scope,
+    scope: FormulaScope,
     candidates: Candidates,
     guards: Guards,
     predicate: Callable[[Term], Formula],
@@ -88,11 +90,13 @@ def _chosen(
     rank = {
         value: index
         for index, value in enumerate(
-            canonical_sorted({item.value for _, item in candidates if isinstance(item, Known)})
+            canonical_sorted({item.value for _, item in candidates if isinstance(item, KnownTerm)})
         )
     }
-    ordered = sorted(candidates, key=lambda c: rank[c[1].value] if isinstance(c[1], Known) else 0)
-    result: Term = Nothing((Guard(sql.FALSE, (cause,)),))
+    ordered = sorted(
+        candidates, key=lambda c: rank[c[1].value] if isinstance(c[1], KnownTerm) else 0
+    )
+    result: Term = UndefinedTerm((Guard(sql.FALSE, (cause,)),))
     arms: list[tuple[Formula, Term]] = []
     for condition, item in ordered:
         test = conjoin([condition, predicate(item)])
@@ -106,48 +110,56 @@ def _chosen(
     return guarded(result, guards)
 
 
-def simplified(scope: Scope, term: Term) -> Term:
+def simplified(scope: FormulaScope, term: Term) -> Term:
     """A set that does not depend on the row as a known value, if it is not too large."""
     match term:
-        case Enumerated() | Filtered() | Image() | Combined() | BigUnion() | Interval() | Product():
+        case (
+            EnumeratedTerm()
+            | FilteredTerm()
+            | Image()
+            | CombinedTerm()
+            | BigUnion()
+            | Interval()
+            | ProductTerm()
+        ):
             if not _maybe_known(term):
                 return term
             values = known_elements(scope, term)
-            return term if values is None else Known(frozenset(values), term.guards)
+            return term if values is None else KnownTerm(frozenset(values), term.guards)
     return term
 
 
 def _maybe_known(term: Term) -> bool:
     match term:
-        case Known():
+        case KnownTerm():
             return not term.guards
-        case Enumerated(candidates=candidates):
-            return all(isinstance(item, Known) for _, item in candidates)
-        case Filtered(base=base) | Image(base=base):
+        case EnumeratedTerm(candidates=candidates):
+            return all(isinstance(item, KnownTerm) for _, item in candidates)
+        case FilteredTerm(base=base) | Image(base=base):
             return _maybe_known(base)
-        case Combined(left=left, right=right):
+        case CombinedTerm(left=left, right=right):
             return _maybe_known(left) and _maybe_known(right)
         case Interval(low=low, high=high):
-            return isinstance(low, Known) and isinstance(high, Known)
-        case Product(factors=factors):
+            return isinstance(low, KnownTerm) and isinstance(high, KnownTerm)
+        case ProductTerm(factors=factors):
             return all(map(_maybe_known, factors))
         case BigUnion(sets=sets):
             return _maybe_known(sets)
     return False
 
 
-def cardinality(scope: Scope, term: Term, cause: str) -> Term:
+def cardinality(scope: FormulaScope, term: Term, cause: str) -> Term:
     """Cardinality(term)."""
-    if isinstance(term, Nothing):
+    if isinstance(term, UndefinedTerm):
         return term
-    if isinstance(term, Known) and isinstance(term.value, frozenset):
-        return Known(len(term.value), term.guards)
+    if isinstance(term, KnownTerm) and isinstance(term.value, frozenset):
+        return KnownTerm(len(term.value), term.guards)
     if isinstance(term, Infinite):
-        return Nothing((Guard(sql.FALSE, (cause,)),))
+        return UndefinedTerm((Guard(sql.FALSE, (cause,)),))
     if isinstance(term, Interval):
         low, high = interval_ends(term)
         if (
-            isinstance(term.low, Known)
+            isinstance(term.low, KnownTerm)
             and term.low.value == 1
             and high.bounds
             and high.bounds[0] >= 0
@@ -158,7 +170,7 @@ def cardinality(scope: Scope, term: Term, cause: str) -> Term:
         return integer(text, (0, 2**54), merge(term.guards, low.guards, high.guards))
     static = static_candidates(scope, term)
     if static is not None and 0 < len(static[0]) <= MAX_COPIES:
-        known = [item.value for _, item in static[0] if isinstance(item, Known)]
+        known = [item.value for _, item in static[0] if isinstance(item, KnownTerm)]
         if len(known) == len(static[0]) == len(set(known)):
             ones = [
                 sql.choice(test.holds(), sql.integer(1), sql.integer(0)) for test, _ in static[0]

@@ -26,26 +26,26 @@ from conformance.tla.spark.physical import (
     Type,
     TypeClash,
 )
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import (
     BigUnion,
     Boolean,
     Bounds,
     Column,
-    Combined,
-    Enumerated,
-    Filtered,
+    CombinedTerm,
+    EnumeratedTerm,
+    FilteredTerm,
     FunctionOf,
     Image,
     Infinite,
     Interval,
-    Known,
-    Listed,
-    Mapped,
-    Nothing,
+    KnownTerm,
+    ListedTerm,
+    MappedTerm,
     Subsets,
     Term,
+    UndefinedTerm,
     bare,
     merge,
 )
@@ -82,14 +82,14 @@ def function(entries: Sequence[tuple[Value, Term]], guards: Guards = ()) -> Term
     """The function with these results, in normal form: a sequence where its domain is 1..n."""
     collected = merge(guards, *(term.guards for _, term in entries))
     parts = [(key, bare(term)) for key, term in entries]
-    if all(isinstance(term, Known) for _, term in parts):
-        known = {key: term.value for key, term in parts if isinstance(term, Known)}
-        return Known(make_function(known), collected)
+    if all(isinstance(term, KnownTerm) for _, term in parts):
+        known = {key: term.value for key, term in parts if isinstance(term, KnownTerm)}
+        return KnownTerm(make_function(known), collected)
     by_key = dict(parts)
     size = len(parts)
     if all(type(key) is int and 1 <= key <= size for key in by_key):
-        return Listed(tuple(by_key[index] for index in range(1, size + 1)), collected)
-    return Mapped(tuple(parts), collected)
+        return ListedTerm(tuple(by_key[index] for index in range(1, size + 1)), collected)
+    return MappedTerm(tuple(parts), collected)
 
 
 def sequence(items: Sequence[Term], guards: Guards = ()) -> Term:
@@ -97,62 +97,62 @@ def sequence(items: Sequence[Term], guards: Guards = ()) -> Term:
     return function([(index, item) for index, item in enumerate(items, 1)], guards)
 
 
-def as_mapped(term: Term) -> Mapped | None:
+def as_mapped(term: Term) -> MappedTerm | None:
     """The term as a function with a known domain, if it is one (sequences are not)."""
     match term:
-        case Mapped():
+        case MappedTerm():
             return term
-        case Known(value=Fn() as value):
-            entries = [(key, Known(value[key])) for key in canonical_sorted(value)]
-            return Mapped(tuple(entries), term.guards)
+        case KnownTerm(value=Fn() as value):
+            entries = [(key, KnownTerm(value[key])) for key in canonical_sorted(value)]
+            return MappedTerm(tuple(entries), term.guards)
         case Column(type=StructOf(fields=fields)):
             entries_of = [
                 (key, stored(kind, sql.field_of(term.text, physical.field_name(key))))
                 for key, kind in fields
             ]
-            return Mapped(tuple(entries_of), term.guards)
+            return MappedTerm(tuple(entries_of), term.guards)
     return None
 
 
-def as_listed(term: Term) -> Listed | None:
+def as_listed(term: Term) -> ListedTerm | None:
     """The term as a sequence of known length, if it is one."""
     match term:
-        case Listed():
+        case ListedTerm():
             return term
-        case Known(value=tuple() as value):
-            return Listed(tuple(Known(item) for item in value), term.guards)
+        case KnownTerm(value=tuple() as value):
+            return ListedTerm(tuple(KnownTerm(item) for item in value), term.guards)
         case Column(type=TupleOf(items=items)):
             parts = [
                 stored(kind, sql.field_of(term.text, physical.item_name(index)))
                 for index, kind in enumerate(items, 1)
             ]
-            return Listed(tuple(parts), term.guards)
+            return ListedTerm(tuple(parts), term.guards)
     return None
 
 
 def natural_type(term: Term) -> Type:
     """The type that a term has by itself; TypeClash or NotFinite where it has none."""
     match term:
-        case Known(value=value):
+        case KnownTerm(value=value):
             return physical.type_of(value)
         case Column(type=kind):
             return kind
         case Boolean():
             return physical.BOOLEAN
-        case Mapped(entries=entries):
+        case MappedTerm(entries=entries):
             by_key = dict(entries)
             return StructOf(tuple((k, natural_type(by_key[k])) for k in canonical_sorted(by_key)))
-        case Listed(items=items):
+        case ListedTerm(items=items):
             return physical.sequence_type([natural_type(item) for item in items])
-        case Enumerated(candidates=candidates):
+        case EnumeratedTerm(candidates=candidates):
             return SetOf(physical.common_type([natural_type(item) for _, item in candidates]))
         case Interval():
             return SetOf(INTEGER)
-        case Filtered(base=base):
+        case FilteredTerm(base=base):
             return natural_type(base)
         case Subsets(base=base):
             return SetOf(natural_type(base))
-        case Combined(left=left, right=right):
+        case CombinedTerm(left=left, right=right):
             if isinstance(right, Infinite):
                 return natural_type(left)
             return physical.unify(natural_type(left), natural_type(right))
@@ -161,35 +161,35 @@ def natural_type(term: Term) -> Type:
     raise NotFinite(type(term).__name__)
 
 
-def columns(scope: Scope, left: Term, right: Term) -> tuple[Column, Column]:
+def columns(scope: FormulaScope, left: Term, right: Term) -> tuple[Column, Column]:
     """Both terms as expressions of one type."""
-    if isinstance(left, Nothing) or isinstance(right, Nothing):
-        other = materialise(scope, right if isinstance(left, Nothing) else left)
+    if isinstance(left, UndefinedTerm) or isinstance(right, UndefinedTerm):
+        other = materialise(scope, right if isinstance(left, UndefinedTerm) else left)
         return materialise(scope, left, other.type), materialise(scope, right, other.type)
     first, second = materialise(scope, left), materialise(scope, right)
     kind = physical.unify(first.type, second.type)
     return convert(scope, first, kind), convert(scope, second, kind)
 
 
-def materialise(scope: Scope, term: Term, wanted: Type | None = None) -> Column:
+def materialise(scope: FormulaScope, term: Term, wanted: Type | None = None) -> Column:
     """The term as one SQL expression, of the wanted type if one is named."""
     match term:
-        case Known(value=value, guards=guards):
+        case KnownTerm(value=value, guards=guards):
             kind = wanted or physical.type_of(value)
             bounds = (value, value) if kind == INTEGER and isinstance(value, int) else None
             return Column(kind, physical.literal(value, kind), guards, bounds)
-        case Nothing(guards=guards):
+        case UndefinedTerm(guards=guards):
             kind = wanted or INTEGER
             return Column(kind, sql.null(physical.ddl(kind)), guards)
         case Column():
             return convert(scope, term, wanted or term.type)
         case Boolean(formula=formula):
             return _expect(Column(physical.BOOLEAN, formula.holds(), formula.guard()), wanted)
-        case Mapped() if isinstance(wanted, MapOf):
+        case MappedTerm() if isinstance(wanted, MapOf):
             return _pairs(scope, term, wanted)
-        case Mapped():
+        case MappedTerm():
             return _struct(scope, term, wanted)
-        case Listed():
+        case ListedTerm():
             return _array(scope, term, wanted)
         case FunctionOf():
             return _function(scope, term, wanted)
@@ -203,7 +203,7 @@ def _expect(column: Column, wanted: Type | None) -> Column:
     return column
 
 
-def convert(scope: Scope, column: Column, wanted: Type) -> Column:
+def convert(scope: FormulaScope, column: Column, wanted: Type) -> Column:
     """The same value in another physical form."""
     kind = column.type
     if kind == wanted or physical.ddl(kind) == physical.ddl(wanted):
@@ -232,7 +232,7 @@ def convert(scope: Scope, column: Column, wanted: Type) -> Column:
     raise TypeClash(f"{physical.describe(kind)} and {physical.describe(wanted)}")
 
 
-def _struct(scope: Scope, term: Mapped, wanted: Type | None) -> Column:
+def _struct(scope: FormulaScope, term: MappedTerm, wanted: Type | None) -> Column:
     if wanted is not None and not isinstance(wanted, StructOf):
         raise TypeClash(f"a function and {physical.describe(wanted)}")
     hints = dict(wanted.fields) if wanted is not None else {}
@@ -250,7 +250,7 @@ def _struct(scope: Scope, term: Mapped, wanted: Type | None) -> Column:
     return Column(StructOf(tuple((key, c.type) for key, c in entries)), text, guards)
 
 
-def _pairs(scope: Scope, term: Mapped, wanted: MapOf) -> Column:
+def _pairs(scope: FormulaScope, term: MappedTerm, wanted: MapOf) -> Column:
     by_key = dict(term.entries)
     columns_of = [
         (key, materialise(scope, by_key[key], wanted.value)) for key in canonical_sorted(by_key)
@@ -264,7 +264,7 @@ def _pairs(scope: Scope, term: Mapped, wanted: MapOf) -> Column:
     return Column(wanted, physical.array(parts, element), guards)
 
 
-def _array(scope: Scope, term: Listed, wanted: Type | None) -> Column:
+def _array(scope: FormulaScope, term: ListedTerm, wanted: Type | None) -> Column:
     kind = wanted or natural_type(term)
     if isinstance(kind, TupleOf):
         if len(kind.items) != len(term.items):
@@ -279,7 +279,7 @@ def _array(scope: Scope, term: Listed, wanted: Type | None) -> Column:
     return Column(kind, text, merge(term.guards, *(column.guards for column in parts)))
 
 
-def _function(scope: Scope, term: FunctionOf, wanted: Type | None) -> Column:
+def _function(scope: FormulaScope, term: FunctionOf, wanted: Type | None) -> Column:
     """[x \\in S |-> e]: a sequence over 1..n, else pairs."""
     domain = materialise(scope, term.domain)
     interval = term.domain
@@ -305,7 +305,7 @@ def _function(scope: Scope, term: FunctionOf, wanted: Type | None) -> Column:
 
 
 def _from_one(interval: Interval) -> bool:
-    return isinstance(interval.low, Known) and interval.low.value == 1
+    return isinstance(interval.low, KnownTerm) and interval.low.value == 1
 
 
 def guard_with(column: Column, guards: Guards) -> Column:
@@ -316,7 +316,7 @@ def guard_with(column: Column, guards: Guards) -> Column:
 
 
 def transform(
-    scope: Scope, array: Column, body: Callable[[Term], Term], wanted: Type | None
+    scope: FormulaScope, array: Column, body: Callable[[Term], Term], wanted: Type | None
 ) -> Column:
     """The sequence of body(x) over the elements of an array."""
     with scope.binder() as name:
@@ -354,20 +354,20 @@ def sorted_set(array: Sql) -> Sql:
     return sql.call("sort_array", sql.call("array_distinct", array))
 
 
-def _set(scope: Scope, term: Term) -> Column:
+def _set(scope: FormulaScope, term: Term) -> Column:
     """A set as an array in canonical order."""
     match term:
-        case Enumerated():
+        case EnumeratedTerm():
             return _enumerated(scope, term)
         case Interval():
             return _interval(term)
-        case Filtered():
+        case FilteredTerm():
             return _filtered(scope, term)
         case Image():
             base = materialise(scope, term.base)
             made = distinct(transform(scope, base, term.function, None))
             return guard_with(made, term.guards)
-        case Combined():
+        case CombinedTerm():
             return _combined(scope, term)
         case Subsets():
             return _subsets(scope, term)
@@ -383,21 +383,21 @@ def _set(scope: Scope, term: Term) -> Column:
         case Infinite(name=name):
             raise NotFinite(name)
     raise NotFinite(
-        {"Product": "\\X", "Functions": "[S -> T]", "Sequences": "Seq"}.get(
+        {"ProductTerm": "\\X", "FunctionsTerm": "[S -> T]", "SequencesTerm": "Seq"}.get(
             type(term).__name__, type(term).__name__
         )
     )
 
 
-def _enumerated(scope: Scope, term: Enumerated) -> Column:
+def _enumerated(scope: FormulaScope, term: EnumeratedTerm) -> Column:
     kind = natural_type(term)
     element = kind.element if isinstance(kind, SetOf) else None
     parts: list[tuple[Formula, Term]] = list(term.candidates)
-    known = [item.value for _, item in parts if isinstance(item, Known)]
+    known = [item.value for _, item in parts if isinstance(item, KnownTerm)]
     ordered = len(known) == len(parts) and len(set(known)) == len(known)
     if ordered:
         rank = {value: index for index, value in enumerate(canonical_sorted(known))}
-        parts.sort(key=lambda part: rank[part[1].value] if isinstance(part[1], Known) else 0)
+        parts.sort(key=lambda part: rank[part[1].value] if isinstance(part[1], KnownTerm) else 0)
     columns_of = [(condition, materialise(scope, item, element)) for condition, item in parts]
     guards = merge(term.guards, *(column.guards for _, column in columns_of))
     texts = [sql.choice(c.holds(), column.text, sql.NULL) for c, column in columns_of]
@@ -431,7 +431,7 @@ def interval_ends(term: Interval) -> tuple[Column, Column]:
     """Both ends as columns."""
     low, high = (
         integer(sql.integer(end.value), (end.value, end.value), end.guards)
-        if isinstance(end, Known) and isinstance(end.value, int)
+        if isinstance(end, KnownTerm) and isinstance(end.value, int)
         else end
         for end in (term.low, term.high)
     )
@@ -440,7 +440,7 @@ def interval_ends(term: Interval) -> tuple[Column, Column]:
     raise TypeClash("an interval and what is not an integer")
 
 
-def _filtered(scope: Scope, term: Filtered) -> Column:
+def _filtered(scope: FormulaScope, term: FilteredTerm) -> Column:
     base = materialise(scope, term.base)
     with scope.binder() as name:
         condition = term.predicate(stored(element_type(base), sql.variable(name)))
@@ -454,7 +454,7 @@ def _filtered(scope: Scope, term: Filtered) -> Column:
     return Column(base.type, text, merge(guards, (Guard(all_known(verdicts), condition.causes),)))
 
 
-def _combined(scope: Scope, term: Combined) -> Column:
+def _combined(scope: FormulaScope, term: CombinedTerm) -> Column:
     left, right = columns(scope, term.left, term.right)
     guards = merge(term.guards, left.guards, right.guards)
     match term.operator:
@@ -467,7 +467,7 @@ def _combined(scope: Scope, term: Combined) -> Column:
     return Column(left.type, text, guards)
 
 
-def _subsets(scope: Scope, term: Subsets) -> Column:
+def _subsets(scope: FormulaScope, term: Subsets) -> Column:
     """SUBSET S of a computed set: 2^n arrays, n limited."""
     base = materialise(scope, term.base)
     guard = Guard(
@@ -477,7 +477,7 @@ def _subsets(scope: Scope, term: Subsets) -> Column:
     kind = SetOf(element_type(base))
     start = sql.call("array", physical.array([], kind.element))
     made, item = sql.variable("a_"), sql.call("array", sql.variable("i_"))
-    more = sql.closed("transform", made, lambda one: sql.call("concat", one, item))
+    more = sql.closed("transform", made, lambda subset: sql.call("concat", subset, item))
     grow = sql.over(("a_", "i_"), sql.call("concat", made, more))
     some = sql.call("slice", base.text, sql.size_of(1), sql.size_of(MAX_POWER))
     text = sql.call("sort_array", sql.call("aggregate", some, start, grow))

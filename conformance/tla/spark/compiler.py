@@ -28,7 +28,7 @@ from conformance.tla.spark.branches import as_formula, choose_branch
 from conformance.tla.spark.builtins import OPERATORS, Application
 from conformance.tla.spark.choice import simplified
 from conformance.tla.spark.columns import NotFinite, function, stored
-from conformance.tla.spark.environment import Names, Operand, Operator, rigid
+from conformance.tla.spark.environment import Environment, Operand, Operator, rigid
 from conformance.tla.spark.equality import equals
 from conformance.tla.spark.formulas import (
     Atom,
@@ -40,14 +40,14 @@ from conformance.tla.spark.formulas import (
     undefined,
 )
 from conformance.tla.spark.physical import Type, TypeClash
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import (
     Boolean,
-    Known,
-    Nothing,
-    Records,
+    KnownTerm,
+    RecordsTerm,
     Term,
+    UndefinedTerm,
 )
 from conformance.tla.values import Value
 from conformance.tla.values.types import is_mixed
@@ -67,7 +67,7 @@ class Compiler:
         self.program = program
         self._types = types
         self._rows = {False: current, True: following}
-        self.scope = Scope()
+        self.scope = FormulaScope()
         self.variables: dict[Sql, Type] = {}
         """SQL and type of each variable that the formula mentions."""
 
@@ -78,7 +78,7 @@ class Compiler:
 
     # Entry points
 
-    def formula(self, node: s.Argument, names: Names) -> Formula:
+    def formula(self, node: s.Argument, names: Environment) -> Formula:
         """A boolean expression."""
         term = self.term(node, names)
         try:
@@ -92,7 +92,7 @@ class Compiler:
         """What is wrong, and where."""
         return f"{location}: {what}"
 
-    def term(self, node: s.Argument, names: Names) -> Term:
+    def term(self, node: s.Argument, names: Environment) -> Term:
         """Any expression; UnsupportedError names what the back end cannot do, and where."""
         try:
             return simplified(self.scope, self._term(node, names))
@@ -106,7 +106,7 @@ class Compiler:
             )
             raise UnsupportedError(f"{place}: {what} {problem} in {BACK_END}.") from error
 
-    def lazy(self, node: s.Argument, names: Names, *, share: bool) -> Operand:
+    def lazy(self, node: s.Argument, names: Environment, *, share: bool) -> Operand:
         """An operand; `share` it where it may be used several times."""
 
         def compile_operand(primed: bool) -> Term:
@@ -117,12 +117,12 @@ class Compiler:
 
     # Cases
 
-    def _term(self, node: s.Argument, names: Names) -> Term:
+    def _term(self, node: s.Argument, names: Environment) -> Term:
         match node:
             case s.Number(value=value):
-                return Known(value)
+                return KnownTerm(value)
             case s.String(value=text):
-                return Known(text)
+                return KnownTerm(text)
             case s.Variable(name=name):
                 return self._variable(node, name, names.primed)
             case s.Bound(uid=uid):
@@ -150,7 +150,7 @@ class Compiler:
                 return function([(name, self.term(value, names)) for name, value in fields])
             case s.RecordSet(fields=fields):
                 sets = tuple((name, self.term(of, names)) for name, of in fields)
-                return Records(sets, tuple(g for _, of in sets for g in of.guards))
+                return RecordsTerm(sets, tuple(g for _, of in sets for g in of.guards))
             case s.Except():
                 return self._except(node, names)
             case s.RecursiveFunction():
@@ -181,7 +181,7 @@ class Compiler:
         self.variables[text] = kind
         return stored(kind, text)
 
-    def _bound(self, node: s.Node, uid: int, names: Names) -> Term:
+    def _bound(self, node: s.Node, uid: int, names: Environment) -> Term:
         meaning = names.bound.get(uid)
         if not isinstance(meaning, Operand):
             raise self.unsupported(node, "an operator as a value")
@@ -189,7 +189,7 @@ class Compiler:
 
     # Calls
 
-    def _call(self, node: s.Constant | s.Call, names: Names) -> Term:
+    def _call(self, node: s.Constant | s.Call, names: Environment) -> Term:
         if isinstance(node, s.Call) and isinstance(node.target, s.Bound):
             meaning = names.bound.get(node.target.uid)
             if not isinstance(meaning, Operator):
@@ -204,7 +204,7 @@ class Compiler:
         args = node.args if isinstance(node, s.Call) else ()
         return self._meaning(node, meaning_of, self._operands(args, names), names)
 
-    def _operands(self, args: Sequence[s.Argument], names: Names) -> list[Operand | Operator]:
+    def _operands(self, args: Sequence[s.Argument], names: Environment) -> list[Operand | Operator]:
         return [
             self._operator(arg, names)
             if isinstance(arg, s.OperatorArg)
@@ -212,7 +212,7 @@ class Compiler:
             for arg in args
         ]
 
-    def _operator(self, arg: s.OperatorArg, names: Names) -> Operator:
+    def _operator(self, arg: s.OperatorArg, names: Environment) -> Operator:
         if isinstance(arg.target, s.Bound):
             meaning = names.bound.get(arg.target.uid)
             if isinstance(meaning, Operator):
@@ -224,12 +224,12 @@ class Compiler:
         node: s.Node,
         meaning: s.Definition | Value | None,
         operands: Sequence[Operand | Operator],
-        names: Names,
+        names: Environment,
     ) -> Term:
         if not isinstance(meaning, s.Definition):
             if meaning is None:
                 raise self.unsupported(node, "a name without a meaning")
-            return Known(meaning)
+            return KnownTerm(meaning)
         bound = {p.uid: operand for p, operand in zip(meaning.params, operands, strict=True)}
         inner = names.inside(meaning, bound)
         if names.depth > MAX_DEPTH:
@@ -242,7 +242,7 @@ class Compiler:
         node: s.Node,
         operator: Operator,
         operands: Sequence[Operand | Operator],
-        names: Names,
+        names: Environment,
     ) -> Term:
         """An operator that came as an argument."""
         target = operator.target.target
@@ -253,7 +253,7 @@ class Compiler:
         inner = replace(names, bound=seen.bound, primed=seen.primed, depth=depth)
         return self._meaning(node, self.program.meaning(operator.target), operands, inner)
 
-    def _let(self, node: s.Let, names: Names) -> Names:
+    def _let(self, node: s.Let, names: Environment) -> Environment:
         """The names of the body: definitions without parameters are evaluated once."""
         inner = names
         for uid in node.definitions:
@@ -264,7 +264,7 @@ class Compiler:
 
     # Builtins
 
-    def _builtin(self, node: s.Builtin, names: Names) -> Term:
+    def _builtin(self, node: s.Builtin, names: Environment) -> Term:
         replaced = self.program.meaning(node)
         if replaced is not None:
             return self._meaning(node, replaced, self._operands(node.args, names), names)
@@ -280,7 +280,11 @@ class Compiler:
         return self._apply_builtin(node, node.operator, operands, names)
 
     def _apply_builtin(
-        self, node: s.Node, operator: str, operands: Sequence[Operand | Operator], names: Names
+        self,
+        node: s.Node,
+        operator: str,
+        operands: Sequence[Operand | Operator],
+        names: Environment,
     ) -> Term:
         implementation = OPERATORS.get(operator)
         if implementation is None:
@@ -292,15 +296,15 @@ class Compiler:
         context = Application(self.scope, names.primed, operator, str(node.location), call)
         return implementation(context, *operands)
 
-    def _prime(self, node: s.Builtin, names: Names) -> Term:
+    def _prime(self, node: s.Builtin, names: Environment) -> Term:
         if names.primed:
             raise self.unsupported(node, "a prime within a prime")
         return self.term(node.args[0], names.in_next_state())
 
-    def _unchanged(self, node: s.Builtin, names: Names) -> Term:
+    def _unchanged(self, node: s.Builtin, names: Environment) -> Term:
         return Boolean(self._is_unchanged(node.args[0], names))
 
-    def _is_unchanged(self, node: s.Argument, names: Names) -> Formula:
+    def _is_unchanged(self, node: s.Argument, names: Environment) -> Formula:
         """e' = e, tuples taken apart."""
         if isinstance(node, s.Builtin) and node.operator == "<<>>":
             return conjoin([self._is_unchanged(arg, names) for arg in node.args])
@@ -311,17 +315,17 @@ class Compiler:
         after = self.term(node, names.in_next_state())
         return equals(self.scope, after, self.term(node, names))
 
-    def _square(self, node: s.Builtin, names: Names) -> Term:
+    def _square(self, node: s.Builtin, names: Environment) -> Term:
         """[A]_v: A, or v is unchanged."""
         action = self.formula(node.args[0], names)
         return Boolean(disjoin([action, self._is_unchanged(node.args[1], names)]))
 
-    def _angle(self, node: s.Builtin, names: Names) -> Term:
+    def _angle(self, node: s.Builtin, names: Environment) -> Term:
         """<<A>>_v: A, and v is changed."""
         action = self.formula(node.args[0], names)
         return Boolean(conjoin([action, negate(self._is_unchanged(node.args[1], names))]))
 
-    def _junction(self, node: s.Builtin, names: Names) -> Term:
+    def _junction(self, node: s.Builtin, names: Environment) -> Term:
         """Operands after the one that decides are not compiled, so that recursion can end."""
         neutral = node.operator == "\\land"
         parts: list[Formula] = []
@@ -331,7 +335,7 @@ class Compiler:
                 break
         return Boolean(conjoin(parts) if neutral else disjoin(parts))
 
-    def _implies(self, node: s.Builtin, names: Names) -> Term:
+    def _implies(self, node: s.Builtin, names: Environment) -> Term:
         condition = self.formula(node.args[0], names)
         if condition == disjoin([]):
             return Boolean(conjoin([]))
@@ -339,18 +343,18 @@ class Compiler:
 
     # IF, CASE
 
-    def _if(self, node: s.If, names: Names) -> Term:
+    def _if(self, node: s.If, names: Environment) -> Term:
         condition = self.formula(node.condition, names)
         if condition in (conjoin([]), disjoin([])):
             return self.term(node.then if condition == conjoin([]) else node.otherwise, names)
         if isinstance(condition, Atom) and never(condition.guards):
-            return Nothing(condition.guards)  # recursion may not end in either branch
+            return UndefinedTerm(condition.guards)  # recursion may not end in either branch
         then, otherwise = (self.term(part, names) for part in (node.then, node.otherwise))
         return choose_branch(self.scope, condition, then, otherwise)
 
-    def _case(self, node: s.Case, names: Names) -> Term:
+    def _case(self, node: s.Case, names: Environment) -> Term:
         arms: list[tuple[Formula, Term]] = []
-        last: Term = Nothing(
+        last: Term = UndefinedTerm(
             functions.undefined(self.cause(node.location, "no guard of this CASE is true"))
         )
         for guard, value in node.arms:
@@ -368,7 +372,7 @@ class Compiler:
             last = choose_branch(self.scope, condition, value_term, last)
         return last
 
-    def _except(self, node: s.Except, names: Names) -> Term:
+    def _except(self, node: s.Except, names: Environment) -> Term:
         result = self.term(node.function, names)
         for update in node.updates:
             path = [self.term(step, names) for step in update.path]
@@ -381,7 +385,7 @@ class Compiler:
         return result
 
 
-_SPECIAL: Mapping[str, Callable[[Compiler, s.Builtin, Names], Term]] = {
+_SPECIAL: Mapping[str, Callable[[Compiler, s.Builtin, Environment], Term]] = {
     "'": Compiler._prime,
     "UNCHANGED": Compiler._unchanged,
     "[A]_v": Compiler._square,

@@ -28,14 +28,14 @@ class Operator:
     """An operator as an argument, with the names that it may mention."""
 
     target: s.OperatorArg
-    names: Names
+    names: Environment
 
 
 Meaning = Operand | Operator
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class Environment:
     """Bound names and local definitions; `primed`: variables are those of the next state.
 
     `depth` calls have been entered, of which `recursive` is the last of a RECURSIVE operator.
@@ -46,17 +46,17 @@ class Names:
     depth: int = 0
     recursive: str = ""
 
-    def having(self, more: Mapping[int, Meaning]) -> Names:
+    def having(self, more: Mapping[int, Meaning]) -> Environment:
         """These names and more."""
         return replace(self, bound={**self.bound, **more})
 
-    def in_next_state(self) -> Names:
+    def in_next_state(self) -> Environment:
         """The same under a prime."""
         return replace(self, primed=True)
 
-    def inside(self, definition: s.Definition, operands: Mapping[int, Meaning]) -> Names:
+    def inside(self, definition: s.Definition, operands: Mapping[int, Meaning]) -> Environment:
         """Inside a call, which sees its operands too."""
-        return Names(
+        return Environment(
             {**self.bound, **operands},
             self.primed,
             self.depth + 1,

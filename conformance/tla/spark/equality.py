@@ -35,17 +35,17 @@ from conformance.tla.spark.physical import (
     TypeClash,
 )
 from conformance.tla.spark.quantifiers import quantify
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.terms import (
     SETS,
     Boolean,
     Column,
     Infinite,
-    Known,
-    Listed,
-    Mapped,
-    Nothing,
+    KnownTerm,
+    ListedTerm,
+    MappedTerm,
     Term,
+    UndefinedTerm,
     bare,
     guarded_formula,
     merge,
@@ -57,7 +57,7 @@ _EMPTY: tuple[Value, ...] = ((), frozenset())
 
 def is_set(term: Term) -> bool:
     """Whether the term is a set, as far as is known at compile time."""
-    if isinstance(term, Known):
+    if isinstance(term, KnownTerm):
         return isinstance(term.value, frozenset)
     return isinstance(term, SETS) or (isinstance(term, Column) and isinstance(term.type, SetOf))
 
@@ -80,27 +80,27 @@ def unequal_domains(arguments: Iterable[Value], others: Iterable[Value]) -> Form
     return decided(question)
 
 
-def equals(scope: Scope, left: Term, right: Term) -> Formula:
+def equals(scope: FormulaScope, left: Term, right: Term) -> Formula:
     """left = right."""
     guards = merge(left.guards, right.guards)
     return guarded_formula(_equals(scope, bare(left), bare(right)), guards)
 
 
-def _equals(scope: Scope, left: Term, right: Term) -> Formula:
-    for one in (left, right):
-        if isinstance(one, Nothing):
-            return Atom(sql.FALSE, one.guards)
+def _equals(scope: FormulaScope, left: Term, right: Term) -> Formula:
+    for term in (left, right):
+        if isinstance(term, UndefinedTerm):
+            return Atom(sql.FALSE, term.guards)
     if isinstance(left, Column) and isinstance(right, Column) and left.type == right.type:
         return Truth(True) if left.text == right.text else Atom(sql.equal(left.text, right.text))
-    if isinstance(left, Known) and isinstance(right, Known):
+    if isinstance(left, KnownTerm) and isinstance(right, KnownTerm):
         return decided(lambda: eq(left.value, right.value))
     if left == right:
         return Truth(True)
     if isinstance(left, Boolean) or isinstance(right, Boolean):
         return equivalent(as_formula(left), as_formula(right))
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, Known) and one.value in _EMPTY and not isinstance(other, Infinite):
-            return _is_empty(scope, other, one)
+    for term, other in ((left, right), (right, left)):
+        if isinstance(term, KnownTerm) and term.value in _EMPTY and not isinstance(other, Infinite):
+            return _is_empty(scope, other, term)
     first, second = as_mapped(left), as_mapped(right)
     if first is not None and second is not None:
         return _equal_functions(scope, first, second)
@@ -119,7 +119,7 @@ def _equals(scope: Scope, left: Term, right: Term) -> Formula:
     return _equal_columns(scope, left, right)
 
 
-def _equal_items(scope: Scope, listed: Listed, array: Column, element: Type) -> Formula:
+def _equal_items(scope: FormulaScope, listed: ListedTerm, array: Column, element: Type) -> Formula:
     """A sequence of known length and an array: no array is built."""
     same = Atom(sql.equal(sql.size(array.text), sql.size_of(len(listed.items))))
     parts = [stored(element, sql.at(array.text, i)) for i in range(len(listed.items))]
@@ -127,7 +127,7 @@ def _equal_items(scope: Scope, listed: Listed, array: Column, element: Type) -> 
     return conjoin([same, *(_equals(scope, item, part) for item, part in pairs)])
 
 
-def _equal_functions(scope: Scope, left: Mapped, right: Mapped) -> Formula:
+def _equal_functions(scope: FormulaScope, left: MappedTerm, right: MappedTerm) -> Formula:
     results = dict(right.entries)
     arguments = [key for key, _ in left.entries]
     if set(arguments) != set(results):
@@ -135,7 +135,7 @@ def _equal_functions(scope: Scope, left: Mapped, right: Mapped) -> Formula:
     return conjoin([_equals(scope, item, results[key]) for key, item in left.entries])
 
 
-def _equal_columns(scope: Scope, left: Term, right: Term) -> Formula:
+def _equal_columns(scope: FormulaScope, left: Term, right: Term) -> Formula:
     try:
         a, b = columns(scope, left, right)
     except TypeClash as clash:
@@ -146,16 +146,16 @@ def _equal_columns(scope: Scope, left: Term, right: Term) -> Formula:
 
 
 def _is_model_value(term: Term) -> bool:
-    if isinstance(term, Known):
+    if isinstance(term, KnownTerm):
         return isinstance(term.value, ModelValue)
     return isinstance(term, Column) and term.type == MODEL_VALUE
 
 
-def _is_empty(scope: Scope, term: Term, empty: Known) -> Formula:
+def _is_empty(scope: FormulaScope, term: Term, empty: KnownTerm) -> Formula:
     """term = {} or term = <<>>, without an array where that is possible."""
     if empty.value == () and as_mapped(term) is not None:
         return Truth(False)
-    if isinstance(term, Listed):
+    if isinstance(term, ListedTerm):
         return Truth(not term.items)
     if (empty.value == ()) == is_set(term):
         return undefined("a set is compared with a sequence")

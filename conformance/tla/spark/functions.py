@@ -30,22 +30,22 @@ from conformance.tla.spark.physical import (
     StructOf,
     TypeClash,
 )
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import (
     Boolean,
     Column,
-    Combined,
-    Enumerated,
-    Filtered,
+    CombinedTerm,
+    EnumeratedTerm,
+    FilteredTerm,
     FunctionOf,
     Image,
     Interval,
-    Known,
-    Listed,
-    Mapped,
-    Nothing,
+    KnownTerm,
+    ListedTerm,
+    MappedTerm,
     Term,
+    UndefinedTerm,
     bare,
     guarded,
     merge,
@@ -70,14 +70,14 @@ def index_text(column: Column) -> Sql:
 # Application
 
 
-def apply(scope: Scope, applied: Term, argument: Term, cause: str) -> Term:
+def apply(scope: FormulaScope, applied: Term, argument: Term, cause: str) -> Term:
     """applied[argument]; `cause` (SQL text) says where it is undefined."""
     guards = merge(applied.guards, argument.guards)
     return guarded(_apply(scope, bare(applied), bare(argument), cause), guards)
 
 
-def _apply(scope: Scope, applied: Term, argument: Term, cause: str) -> Term:
-    if isinstance(applied, Nothing):
+def _apply(scope: FormulaScope, applied: Term, argument: Term, cause: str) -> Term:
+    if isinstance(applied, UndefinedTerm):
         return applied
     if isinstance(applied, FunctionOf):
         inside = member(scope, argument, applied.domain)
@@ -106,15 +106,15 @@ def required(inside: Formula, cause: str) -> Guards:
 
 
 def _select(
-    scope: Scope, entries: Sequence[tuple[Value, Term]], argument: Term, cause: str
+    scope: FormulaScope, entries: Sequence[tuple[Value, Term]], argument: Term, cause: str
 ) -> Term:
-    if isinstance(argument, Known):
-        found = next((item for key, item in entries if key == argument.value), None)
-        return Nothing(undefined(cause)) if found is None else found
-    tests = [(equals(scope, argument, Known(key)), item) for key, item in entries]
+    if isinstance(argument, KnownTerm):
+        term = next((item for key, item in entries if key == argument.value), None)
+        return UndefinedTerm(undefined(cause)) if term is None else term
+    tests = [(equals(scope, argument, KnownTerm(key)), item) for key, item in entries]
     possible = [(test, item) for test, item in tests if test.holds() != sql.FALSE]
     if not possible:
-        return Nothing(undefined(cause))
+        return UndefinedTerm(undefined(cause))
     conditions = [test.holds() for test, _ in possible]
     inside = sql.disjunction(conditions)
     result = possible[-1][1]
@@ -123,13 +123,13 @@ def _select(
     return guarded(result, (Guard(inside, (cause,)),))
 
 
-def _item(scope: Scope, applied: Column, argument: Term, cause: str) -> Term:
+def _item(scope: FormulaScope, applied: Column, argument: Term, cause: str) -> Term:
     kind = applied.type
     if not isinstance(kind, SequenceOf) or kind.element is None:
-        return Nothing(undefined(cause))
+        return UndefinedTerm(undefined(cause))
     index = materialise(scope, argument, INTEGER)
     array = applied.text
-    if isinstance(argument, Known):
+    if isinstance(argument, KnownTerm):
         place = sql.size_of(argument.value - 1 if isinstance(argument.value, int) else 0)
     else:
         place = sql.compare("-", index_text(index), sql.size_of(1))
@@ -140,42 +140,42 @@ def _item(scope: Scope, applied: Column, argument: Term, cause: str) -> Term:
     return guard_term(item, (Guard(inside, (cause,)),))
 
 
-def _result(scope: Scope, applied: Column, kind: MapOf, argument: Term, cause: str) -> Term:
+def _result(scope: FormulaScope, applied: Column, kind: MapOf, argument: Term, cause: str) -> Term:
     key = materialise(scope, argument, kind.key).text
     with scope.binder() as name:
         test = sql.equal(sql.field_of(sql.variable(name), physical.KEY), key)
-    found = sql.each("filter", applied.text, name, test)
-    item = stored(kind.value, sql.field_of(sql.at(found, 0), physical.RESULT))
+    result = sql.each("filter", applied.text, name, test)
+    item = stored(kind.value, sql.field_of(sql.at(result, 0), physical.RESULT))
     return guard_term(item, (Guard(sql.each("exists", applied.text, name, test), (cause,)),))
 
 
-def field(scope: Scope, record: Term, name: str, cause: str) -> Term:
+def field(scope: FormulaScope, record: Term, name: str, cause: str) -> Term:
     """record.name."""
-    if isinstance(record, Nothing):
+    if isinstance(record, UndefinedTerm):
         return record
     pairs = isinstance(record, Column) and isinstance(record.type, MapOf)
     if not pairs and as_mapped(record) is None and not isinstance(record, FunctionOf):
-        return Nothing(merge(record.guards, undefined(cause)))
-    return apply(scope, record, Known(name), cause)
+        return UndefinedTerm(merge(record.guards, undefined(cause)))
+    return apply(scope, record, KnownTerm(name), cause)
 
 
-def domain(scope: Scope, term: Term) -> Term:
+def domain(scope: FormulaScope, term: Term) -> Term:
     """DOMAIN term."""
-    if isinstance(term, Nothing):
+    if isinstance(term, UndefinedTerm):
         return term
     guards = term.guards
     mapped, listed = as_mapped(term), as_listed(term)
     if mapped is not None:
-        return Known(frozenset(key for key, _ in mapped.entries), guards)
+        return KnownTerm(frozenset(key for key, _ in mapped.entries), guards)
     if listed is not None:
-        return Known(frozenset(range(1, len(listed.items) + 1)), guards)
+        return KnownTerm(frozenset(range(1, len(listed.items) + 1)), guards)
     if isinstance(term, FunctionOf):
         return guarded(term.domain, guards)
     if isinstance(term, Column) and isinstance(term.type, MapOf):
         return Column(SetOf(term.type.key), keys(term.text), guards)
     size = length(scope, term, "")
     if isinstance(size, Column):
-        return Interval(Known(1), size, guards)
+        return Interval(KnownTerm(1), size, guards)
     raise TypeClash(f"a function and {_what(term)}")
 
 
@@ -188,12 +188,12 @@ def keys(pairs: Sql) -> Sql:
 
 
 def replaced(
-    scope: Scope, changed: Term, path: Sequence[Term], value: Callable[[Term], Term]
+    scope: FormulaScope, changed: Term, path: Sequence[Term], value: Callable[[Term], Term]
 ) -> Term:
     """[changed EXCEPT !path = value(@)]; unchanged outside the domain, as in TLA+."""
     if not path:
         return value(changed)
-    if isinstance(changed, Nothing):
+    if isinstance(changed, UndefinedTerm):
         return changed
     argument, rest = path[0], path[1:]
 
@@ -205,14 +205,16 @@ def replaced(
     return guarded(made, guards)
 
 
-def _replaced(scope: Scope, changed: Term, argument: Term, update: Callable[[Term], Term]) -> Term:
+def _replaced(
+    scope: FormulaScope, changed: Term, argument: Term, update: Callable[[Term], Term]
+) -> Term:
     mapped, listed = as_mapped(changed), as_listed(changed)
     if mapped is None and listed is not None:
-        mapped = Mapped(tuple(enumerate(listed.items, 1)))
+        mapped = MappedTerm(tuple(enumerate(listed.items, 1)))
     if mapped is not None:
         return function(
             [
-                (key, _updated(scope, equals(scope, argument, Known(key)), item, update))
+                (key, _updated(scope, equals(scope, argument, KnownTerm(key)), item, update))
                 for key, item in mapped.entries
             ]
         )
@@ -230,7 +232,7 @@ def _replaced(scope: Scope, changed: Term, argument: Term, update: Callable[[Ter
     raise TypeClash(f"a function and {_what(changed)}")
 
 
-def _updated(scope: Scope, test: Formula, old: Term, update: Callable[[Term], Term]) -> Term:
+def _updated(scope: FormulaScope, test: Formula, old: Term, update: Callable[[Term], Term]) -> Term:
     condition = test.holds()
     if condition == sql.FALSE:
         return old
@@ -238,7 +240,7 @@ def _updated(scope: Scope, test: Formula, old: Term, update: Callable[[Term], Te
 
 
 def _replaced_item(
-    scope: Scope, changed: Column, argument: Term, update: Callable[[Term], Term]
+    scope: FormulaScope, changed: Column, argument: Term, update: Callable[[Term], Term]
 ) -> Term:
     kind = changed.type
     if not isinstance(kind, SequenceOf) or kind.element is None:
@@ -264,7 +266,11 @@ def _unless(inside: Sql, guards: Guards) -> Guards:
 
 
 def _replaced_result(
-    scope: Scope, changed: Column, kind: MapOf, argument: Term, update: Callable[[Term], Term]
+    scope: FormulaScope,
+    changed: Column,
+    kind: MapOf,
+    argument: Term,
+    update: Callable[[Term], Term],
 ) -> Term:
     key = materialise(scope, argument, kind.key).text
     pairs = Column(SequenceOf(StructOf((("key", kind.key), ("value", kind.value)))), changed.text)
@@ -286,9 +292,11 @@ def _replaced_result(
 # Sequences
 
 
-def as_array(scope: Scope, term: Term) -> Column:
+def as_array(scope: FormulaScope, term: Term) -> Column:
     """A sequence as an SQL array."""
-    if isinstance(term, Listed) or (isinstance(term, Known) and isinstance(term.value, tuple)):
+    if isinstance(term, ListedTerm) or (
+        isinstance(term, KnownTerm) and isinstance(term.value, tuple)
+    ):
         listed = as_listed(term)
         kinds = (
             physical.common_type([materialise(scope, i).type for i in listed.items])
@@ -302,23 +310,23 @@ def as_array(scope: Scope, term: Term) -> Column:
     return column
 
 
-def length(scope: Scope, term: Term, cause: str) -> Term:
+def length(scope: FormulaScope, term: Term, cause: str) -> Term:
     """Len(term)."""
     listed = as_listed(term)
     if listed is not None:
-        return Known(len(listed.items), term.guards)
-    if isinstance(term, Known) and isinstance(term.value, str):
-        return Known(len(term.value), term.guards)
+        return KnownTerm(len(listed.items), term.guards)
+    if isinstance(term, KnownTerm) and isinstance(term.value, str):
+        return KnownTerm(len(term.value), term.guards)
     if isinstance(term, Column) and term.type == physical.STRING:
         return integer(sql.call("bigint", sql.call("length", term.text)), (0, 2**31), term.guards)
     if not isinstance(term, Column | FunctionOf):
-        return Nothing(merge(term.guards, undefined(cause)))
+        return UndefinedTerm(merge(term.guards, undefined(cause)))
     array = as_array(scope, term)
     count = sql.call("bigint", sql.size(array.text))
     return Column(INTEGER, count, array.guards, (0, 2**31), array.text)
 
 
-def concatenation(scope: Scope, left: Term, right: Term) -> Term:
+def concatenation(scope: FormulaScope, left: Term, right: Term) -> Term:
     """left \\o right, of sequences or of strings."""
     first, second = as_listed(left), as_listed(right)
     if first is not None and second is not None:
@@ -336,12 +344,12 @@ def concatenation(scope: Scope, left: Term, right: Term) -> Term:
     return Column(a.type, sql.call("concat", a.text, b.text), merge(a.guards, b.guards))
 
 
-def head(scope: Scope, term: Term, cause: str) -> Term:
+def head(scope: FormulaScope, term: Term, cause: str) -> Term:
     """Head(term)."""
-    return apply(scope, term, Known(1), cause)
+    return apply(scope, term, KnownTerm(1), cause)
 
 
-def tail(scope: Scope, term: Term, cause: str) -> Term:
+def tail(scope: FormulaScope, term: Term, cause: str) -> Term:
     """Tail(term)."""
     listed = as_listed(term)
     if listed is not None:
@@ -354,7 +362,7 @@ def tail(scope: Scope, term: Term, cause: str) -> Term:
     return Column(array.type, rest, merge(array.guards, (guard,)))
 
 
-def sub_sequence(scope: Scope, term: Term, low: Term, high: Term, cause: str) -> Term:
+def sub_sequence(scope: FormulaScope, term: Term, low: Term, high: Term, cause: str) -> Term:
     """SubSeq(term, low, high): empty where low > high, else both must be indices."""
     array = as_array(scope, term)
     first, last = (materialise(scope, end, INTEGER) for end in (low, high))
@@ -377,13 +385,13 @@ def _within_length(first: Column, last: Column, array: Sql) -> bool:
     return first.bounds is not None and first.bounds[0] >= 1 and last.length_of == array
 
 
-def select(scope: Scope, term: Term, test: Callable[[Term], Formula]) -> Term:
+def select(scope: FormulaScope, term: Term, test: Callable[[Term], Formula]) -> Term:
     """SelectSeq(term, test)."""
     array = as_array(scope, term)
     kind = array.type
     if not isinstance(kind, SequenceOf):
         raise NotFinite("SelectSeq")
-    as_set = Filtered(Column(SetOf(kind.element), array.text, array.guards), test)
+    as_set = FilteredTerm(Column(SetOf(kind.element), array.text, array.guards), test)
     made = materialise(scope, as_set)
     return Column(kind, made.text, made.guards)
 
@@ -406,7 +414,7 @@ def _entries(term: Term) -> Sequence[tuple[Value, Term]] | None:
 # Operands
 
 
-def settled(scope: Scope, term: Term) -> Term:
+def settled(scope: FormulaScope, term: Term) -> Term:
     """An operand that may be used several times: what would be made each time is made once, here.
 
     Expressions are shared by themselves; this is about functions and sets that are still a
@@ -418,11 +426,11 @@ def settled(scope: Scope, term: Term) -> Term:
         case Boolean(formula=formula):
             value = formula.value()
             return Boolean(Atom(value) if formula.total else Nullable(value, formula.causes))
-        case Filtered() | Combined() | Image():
+        case FilteredTerm() | CombinedTerm() | Image():
             static = static_candidates(scope, term)
             if static is not None and len(static[0]) <= MAX_COPIES:
-                return Enumerated(*static)
-    if not isinstance(term, FunctionOf | Filtered | Combined | Image):
+                return EnumeratedTerm(*static)
+    if not isinstance(term, FunctionOf | FilteredTerm | CombinedTerm | Image):
         return term
     try:
         return materialise(scope, term)

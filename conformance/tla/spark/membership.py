@@ -35,28 +35,28 @@ from conformance.tla.spark.physical import (
     TypeClash,
 )
 from conformance.tla.spark.quantifiers import quantify
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import (
     BigUnion,
     Boolean,
     Column,
-    Combined,
-    Enumerated,
-    Filtered,
+    CombinedTerm,
+    EnumeratedTerm,
+    FilteredTerm,
     FunctionOf,
-    Functions,
+    FunctionsTerm,
     Image,
     Infinite,
     Interval,
-    Known,
-    Mapped,
-    Nothing,
-    Product,
-    Records,
-    Sequences,
+    KnownTerm,
+    MappedTerm,
+    ProductTerm,
+    RecordsTerm,
+    SequencesTerm,
     Subsets,
     Term,
+    UndefinedTerm,
     bare,
     guarded_formula,
     merge,
@@ -66,32 +66,32 @@ from conformance.tla.values import Value, canonical_sorted
 _INFINITE = {"Nat": Integers(0), "Int": Integers(None), "STRING": Strings()}
 
 
-def member(scope: Scope, item: Term, domain: Term) -> Formula:
+def member(scope: FormulaScope, item: Term, domain: Term) -> Formula:
     """item \\in domain."""
     guards = merge(item.guards, domain.guards)
     return guarded_formula(_member(scope, bare(item), bare(domain)), guards)
 
 
-def _member(scope: Scope, item: Term, domain: Term) -> Formula:
-    for one in (item, domain):
-        if isinstance(one, Nothing):
-            return Atom(sql.FALSE, one.guards)
+def _member(scope: FormulaScope, item: Term, domain: Term) -> Formula:
+    for term in (item, domain):
+        if isinstance(term, UndefinedTerm):
+            return Atom(sql.FALSE, term.guards)
     match domain:
-        case Known(value=frozenset() as values):
+        case KnownTerm(value=frozenset() as values):
             return _member_of_known(scope, item, values)
         case Infinite(name=name):
             return _member_of_infinite(item, name)
         case Interval():
             return _member_of_interval(scope, item, domain)
-        case Enumerated(candidates=candidates):
+        case EnumeratedTerm(candidates=candidates):
             return disjoin([conjoin([c, equals(scope, item, each)]) for c, each in candidates])
-        case Filtered(base=base):
+        case FilteredTerm(base=base):
             test = conjoin([_member(scope, item, base), domain.predicate(item)])
             # Of a constant only its own value would be asked for, of the predicate TLC asks all.
-            decided_here = isinstance(item, Known) and isinstance(base, Known)
+            decided_here = isinstance(item, KnownTerm) and isinstance(base, KnownTerm)
             if _by_rule(base) or (test.total and not decided_here):
                 return test
-        case Combined(operator=operator, left=left, right=right):
+        case CombinedTerm(operator=operator, left=left, right=right):
             in_left, in_right = member(scope, item, left), member(scope, item, right)
             if operator == "\\union":
                 return disjoin([in_left, in_right])
@@ -108,38 +108,42 @@ def _member(scope: Scope, item: Term, domain: Term) -> Formula:
                 return test
         case Subsets(base=base):
             return subset(scope, item, base)
-        case Sequences(base=base):
+        case SequencesTerm(base=base):
             return _is_sequence_over(scope, item, base)
-        case Functions():
+        case FunctionsTerm():
             return _is_function(scope, item, domain)
-        case Records(fields=fields):
+        case RecordsTerm(fields=fields):
             return _is_record(scope, item, dict(fields))
-        case Product(factors=factors):
+        case ProductTerm(factors=factors):
             return _is_tuple(scope, item, factors)
     return _in_array(scope, item, domain)
 
 
 def _by_rule(base: Term) -> bool:
     """Whether TLC asks a filter's condition of the one element only."""
-    if isinstance(base, Filtered):
+    if isinstance(base, FilteredTerm):
         return _by_rule(base.base)
-    return isinstance(base, Subsets | Sequences | Functions | Records | Infinite)
+    return isinstance(base, Subsets | SequencesTerm | FunctionsTerm | RecordsTerm | Infinite)
 
 
-def _member_of_known(scope: Scope, item: Term, values: frozenset[Value]) -> Formula:
-    if isinstance(item, Known):
+def _member_of_known(scope: FormulaScope, item: Term, values: frozenset[Value]) -> Formula:
+    if isinstance(item, KnownTerm):
         return decided(lambda: member_of(item.value, values))
     if not values:
         return Truth(False)
     if isinstance(item, Boolean):
         if values == {True, False}:
             return guarded_formula(Truth(True), item.guards)
-        return disjoin([equals(scope, item, Known(value)) for value in canonical_sorted(values)])
+        return disjoin(
+            [equals(scope, item, KnownTerm(value)) for value in canonical_sorted(values)]
+        )
     if isinstance(item, Column) and isinstance(item.type, physical.Scalar):
         return _in_list(item, values)
     if len(values) <= MAX_COPIES:
-        return disjoin([equals(scope, item, Known(value)) for value in canonical_sorted(values)])
-    return _in_array(scope, item, Known(values))
+        return disjoin(
+            [equals(scope, item, KnownTerm(value)) for value in canonical_sorted(values)]
+        )
+    return _in_array(scope, item, KnownTerm(values))
 
 
 def _in_list(item: Column, values: frozenset[Value]) -> Formula:
@@ -153,7 +157,7 @@ def _in_list(item: Column, values: frozenset[Value]) -> Formula:
 
 
 def _member_of_infinite(item: Term, name: str) -> Formula:
-    if isinstance(item, Known):
+    if isinstance(item, KnownTerm):
         return decided(lambda: member_of(item.value, _INFINITE[name]))
     kind = item.type if isinstance(item, Column) else None
     if isinstance(item, Column) and kind == INTEGER and name in ("Nat", "Int"):
@@ -167,7 +171,7 @@ def _member_of_infinite(item: Term, name: str) -> Formula:
     return undefined(f"whether a value of another type is an element of {name}")
 
 
-def _member_of_interval(scope: Scope, item: Term, domain: Interval) -> Formula:
+def _member_of_interval(scope: FormulaScope, item: Term, domain: Interval) -> Formula:
     low, high = interval_ends(domain)
     try:
         column = materialise(scope, item, INTEGER)
@@ -177,7 +181,7 @@ def _member_of_interval(scope: Scope, item: Term, domain: Interval) -> Formula:
     return Atom(sql.between(column.text, low.text, high.text), guards)
 
 
-def _is_sequence_over(scope: Scope, item: Term, base: Term) -> Formula:
+def _is_sequence_over(scope: FormulaScope, item: Term, base: Term) -> Formula:
     listed = as_listed(item)
     if listed is not None:
         return conjoin([member(scope, part, base) for part in listed.items])
@@ -193,26 +197,26 @@ def _is_sequence_over(scope: Scope, item: Term, base: Term) -> Formula:
     raise NotFinite("Seq")
 
 
-def _is_function(scope: Scope, item: Term, domain: Functions) -> Formula:
+def _is_function(scope: FormulaScope, item: Term, domain: FunctionsTerm) -> Formula:
     mapped, listed = as_mapped(item), as_listed(item)
     if mapped is None and listed is not None:
-        mapped = Mapped(tuple((i, part) for i, part in enumerate(listed.items, 1)))
+        mapped = MappedTerm(tuple((i, part) for i, part in enumerate(listed.items, 1)))
     if mapped is not None:
-        keys = Known(frozenset(key for key, _ in mapped.entries))
+        keys = KnownTerm(frozenset(key for key, _ in mapped.entries))
         same = equals(scope, keys, domain.domain)
         return conjoin([same, *(member(scope, part, domain.range) for _, part in mapped.entries)])
     if not isinstance(item, Column):
         item = materialise(scope, item)
     if isinstance(item.type, SequenceOf):
         size = integer(sql.call("bigint", sql.size(item.text)), (0, 2**31))
-        same = equals(scope, Interval(Known(1), size), domain.domain)
+        same = equals(scope, Interval(KnownTerm(1), size), domain.domain)
         return conjoin([same, _is_sequence_over(scope, item, domain.range)])
     if isinstance(item.type, MapOf):
         return _is_pairs(scope, item, item.type, domain)
     return undefined("whether a value that is not a function is in [S -> T]")
 
 
-def _is_pairs(scope: Scope, item: Column, kind: MapOf, domain: Functions) -> Formula:
+def _is_pairs(scope: FormulaScope, item: Column, kind: MapOf, domain: FunctionsTerm) -> Formula:
     keys = Column(SetOf(kind.key), _parts(item.text, physical.KEY))
     results = Column(SetOf(kind.value), _parts(item.text, physical.RESULT))
     same = equals(scope, keys, domain.domain)
@@ -224,7 +228,7 @@ def _parts(pairs: Sql, part: str) -> Sql:
     return sql.closed("transform", pairs, lambda pair: sql.field_of(pair, part))
 
 
-def _is_record(scope: Scope, item: Term, fields: dict[str, Term]) -> Formula:
+def _is_record(scope: FormulaScope, item: Term, fields: dict[str, Term]) -> Formula:
     mapped, listed = as_mapped(item), as_listed(item)
     if mapped is None:
         if listed is not None and not listed.items:
@@ -236,7 +240,7 @@ def _is_record(scope: Scope, item: Term, fields: dict[str, Term]) -> Formula:
     return conjoin([member(scope, results[name], of) for name, of in fields.items()])
 
 
-def _is_tuple(scope: Scope, item: Term, factors: tuple[Term, ...]) -> Formula:
+def _is_tuple(scope: FormulaScope, item: Term, factors: tuple[Term, ...]) -> Formula:
     listed = as_listed(item)
     if listed is not None:
         if len(listed.items) != len(factors):
@@ -254,7 +258,7 @@ def _is_tuple(scope: Scope, item: Term, factors: tuple[Term, ...]) -> Formula:
     return undefined("whether a value that is not a tuple is in a product of sets")
 
 
-def _in_array(scope: Scope, item: Term, domain: Term) -> Formula:
+def _in_array(scope: FormulaScope, item: Term, domain: Term) -> Formula:
     array = materialise(scope, domain)
     kind = array.type
     if not isinstance(kind, SetOf):
@@ -269,7 +273,7 @@ def _in_array(scope: Scope, item: Term, domain: Term) -> Formula:
     return guarded_formula(test, merge(array.guards, column.guards))
 
 
-def subset(scope: Scope, left: Term, right: Term) -> Formula:
+def subset(scope: FormulaScope, left: Term, right: Term) -> Formula:
     """left \\subseteq right."""
     guards = merge(left.guards, right.guards)
     inner = bare(right)

@@ -6,20 +6,24 @@ from conformance.tla.spark import sql
 from conformance.tla.spark.columns import STORED, integer, materialise
 from conformance.tla.spark.formulas import Atom, Formula, Guard, Guards, Truth
 from conformance.tla.spark.physical import INTEGER
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.sql import Sql
-from conformance.tla.spark.terms import Bounds, Column, Known, Nothing, Term, merge
+from conformance.tla.spark.terms import Bounds, Column, KnownTerm, Term, UndefinedTerm, merge
 
 _LONG = (-(2**63), 2**63 - 1)
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
 
 
-def arithmetic(scope: Scope, operator: str, left: Term, right: Term, cause: str) -> Term:
+def arithmetic(scope: FormulaScope, operator: str, left: Term, right: Term, cause: str) -> Term:
     """left operator right, for + - * \\div % ^; `cause` (SQL text): undefined or too large."""
     guards = merge(left.guards, right.guards)
-    if isinstance(left, Known) and isinstance(right, Known):
+    if isinstance(left, KnownTerm) and isinstance(right, KnownTerm):
         value = _known(operator, left.value, right.value)
-        return Nothing(merge(guards, _never(cause))) if value is None else Known(value, guards)
+        return (
+            UndefinedTerm(merge(guards, _never(cause)))
+            if value is None
+            else KnownTerm(value, guards)
+        )
     a, b = materialise(scope, left, INTEGER), materialise(scope, right, INTEGER)
     scope.bounded |= {text for column in (a, b) for text in _relied_on(column)}
     if operator in _TRY:
@@ -105,9 +109,9 @@ def _positive(b: Column, condition: Sql, cause: str) -> Guards:
     return (Guard(condition, (cause,)),)
 
 
-def _power(scope: Scope, a: Column, exponent: Term, cause: str) -> Column:
+def _power(scope: FormulaScope, a: Column, exponent: Term, cause: str) -> Column:
     """By repeated multiplication where the exponent is known, else as a bounded product."""
-    if isinstance(exponent, Known) and isinstance(exponent.value, int) and exponent.value > 0:
+    if isinstance(exponent, KnownTerm) and isinstance(exponent.value, int) and exponent.value > 0:
         result: Term = a
         for _ in range(exponent.value - 1):
             result = arithmetic(scope, "*", result, a, cause)
@@ -124,17 +128,17 @@ def _power(scope: Scope, a: Column, exponent: Term, cause: str) -> Column:
     return integer(text, STORED, guards)
 
 
-def negative(scope: Scope, term: Term, cause: str) -> Term:
+def negative(scope: FormulaScope, term: Term, cause: str) -> Term:
     """-term."""
-    return arithmetic(scope, "-", Known(0), term, cause)
+    return arithmetic(scope, "-", KnownTerm(0), term, cause)
 
 
 _COMPARE = {"<": "<", ">": ">", "\\leq": "<=", "\\geq": ">="}
 
 
-def compare(scope: Scope, operator: str, left: Term, right: Term) -> Formula:
+def compare(scope: FormulaScope, operator: str, left: Term, right: Term) -> Formula:
     """left operator right, for < > \\leq \\geq."""
-    if isinstance(left, Known) and isinstance(right, Known):
+    if isinstance(left, KnownTerm) and isinstance(right, KnownTerm):
         a, b = left.value, right.value
         if isinstance(a, int) and isinstance(b, int) and not (left.guards or right.guards):
             return Truth({"<": a < b, ">": a > b, "\\leq": a <= b, "\\geq": a >= b}[operator])

@@ -8,9 +8,9 @@ from conformance.tla.errors import UnsupportedError
 from conformance.tla.front import syntax as s
 from conformance.tla.semantics.analysis import Analysis
 from conformance.tla.semantics.program import Program
-from conformance.tla.spark.environment import Names
+from conformance.tla.spark.environment import Environment
 from conformance.tla.spark.formulas import Formula
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.terms import Term
 
 
@@ -18,11 +18,11 @@ class TermCompiler(Protocol):
     """Compiles the expressions of one formula."""
 
     program: Program
-    scope: Scope
+    scope: FormulaScope
 
     @property
     def analysis(self) -> Analysis: ...
-    def term(self, node: s.Argument, names: Names) -> Term: ...
-    def formula(self, node: s.Argument, names: Names) -> Formula: ...
+    def term(self, node: s.Argument, names: Environment) -> Term: ...
+    def formula(self, node: s.Argument, names: Environment) -> Formula: ...
     def cause(self, location: s.Location, what: str) -> str: ...
     def unsupported(self, node: s.Node, what: str) -> UnsupportedError: ...

@@ -33,22 +33,22 @@ from conformance.tla.spark.physical import (
     INTEGER,
     SetOf,
 )
-from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.scope import FormulaScope
 from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import (
     Column,
     Image,
     Interval,
-    Known,
-    Nothing,
-    Product,
+    KnownTerm,
+    ProductTerm,
     Term,
+    UndefinedTerm,
     guarded_formula,
 )
 
 
 def quantify(
-    scope: Scope,
+    scope: FormulaScope,
     domain: Term,
     body: Callable[[Term], Formula],
     *,
@@ -60,7 +60,7 @@ def quantify(
     One element that decides is enough, even if the body is undefined for another; `in_order`: the
     first one that decides or is undefined counts.
     """
-    if isinstance(domain, Nothing):
+    if isinstance(domain, UndefinedTerm):
         return Atom(sql.FALSE, domain.guards)
     static = static_candidates(scope, domain)
     if static is not None:
@@ -70,7 +70,7 @@ def quantify(
         if few or (_names_only(candidates) and copies <= LIMIT_COPIES):
             made = _written_out(scope, candidates, body, neutral, in_order)
             return guarded_formula(made, guards)
-    if isinstance(domain, Product):
+    if isinstance(domain, ProductTerm):
         return _nested(scope, domain.factors, (), body, neutral)
     if isinstance(domain, Column) and domain.type == SetOf(None):
         return guarded_formula(Truth(neutral), domain.guards)
@@ -82,7 +82,7 @@ def quantify(
 
 
 def _nested(
-    scope: Scope,
+    scope: FormulaScope,
     factors: tuple[Term, ...],
     items: tuple[Term, ...],
     body: Callable[[Term], Formula],
@@ -98,11 +98,11 @@ def _nested(
 
 
 def _names_only(candidates: Candidates) -> bool:
-    return all(isinstance(i, Known) and not isinstance(i.value, int) for _, i in candidates)
+    return all(isinstance(i, KnownTerm) and not isinstance(i.value, int) for _, i in candidates)
 
 
 def _written_out(
-    scope: Scope,
+    scope: FormulaScope,
     candidates: Candidates,
     body: Callable[[Term], Formula],
     neutral: bool,
@@ -121,7 +121,7 @@ def _written_out(
 
 
 def _through(
-    scope: Scope, domain: Image, body: Callable[[Term], Formula], neutral: bool
+    scope: FormulaScope, domain: Image, body: Callable[[Term], Formula], neutral: bool
 ) -> Formula | None:
     """Over the base of {e(x) : x \\in S}: the order of elements does not matter if all is total."""
     made = quantify(scope, domain.base, lambda x: body(domain.function(x)), neutral=neutral)
@@ -129,7 +129,11 @@ def _through(
 
 
 def _over_array(
-    scope: Scope, domain: Term, body: Callable[[Term], Formula], neutral: bool, in_order: bool
+    scope: FormulaScope,
+    domain: Term,
+    body: Callable[[Term], Formula],
+    neutral: bool,
+    in_order: bool,
 ) -> Formula:
     array = materialise(scope, domain)
     with scope.binder() as name:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from conformance.tla.spark.sql import Sql
 
 
-class Scope:
+class FormulaScope:
     """One per compiled formula."""
 
     def __init__(self) -> None:

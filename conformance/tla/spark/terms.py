@@ -31,7 +31,7 @@ Bounds = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownTerm:
     """A value that is known at compile time, maybe an infinite set's name."""
 
     value: Value
@@ -39,7 +39,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class UndefinedTerm:
     """A term that is undefined on every row: one of its guards is FALSE."""
 
     guards: Guards
@@ -72,7 +72,7 @@ class Boolean:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
+class MappedTerm:
     """A function or record whose domain is known; `entries` hold no guards of their own."""
 
     entries: tuple[tuple[Value, Term], ...]
@@ -84,7 +84,7 @@ class Mapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedTerm:
     """A tuple or sequence whose length is known; `items` hold no guards of their own."""
 
     items: tuple[Term, ...]
@@ -100,7 +100,7 @@ class Infinite:
 
 
 @dataclass(frozen=True, slots=True)
-class Enumerated:
+class EnumeratedTerm:
     """Those of the candidates whose condition holds; candidates may be equal.
 
     Conditions are total.
@@ -114,13 +114,13 @@ class Enumerated:
 class Interval:
     """low .. high."""
 
-    low: Column | Known
-    high: Column | Known
+    low: Column | KnownTerm
+    high: Column | KnownTerm
     guards: Guards = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Filtered:
+class FilteredTerm:
     """{x \\in base : predicate(x)}."""
 
     base: Term
@@ -138,7 +138,7 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
+class CombinedTerm:
     """Union, intersection or difference; `in_right` is membership in the right one."""
 
     operator: str
@@ -165,7 +165,7 @@ class Subsets:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequences:
+class SequencesTerm:
     """Seq(base)."""
 
     base: Term
@@ -173,7 +173,7 @@ class Sequences:
 
 
 @dataclass(frozen=True, slots=True)
-class Functions:
+class FunctionsTerm:
     """[domain -> range]."""
 
     domain: Term
@@ -182,7 +182,7 @@ class Functions:
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordsTerm:
     """[field : set, ...]."""
 
     fields: tuple[tuple[str, Term], ...]
@@ -190,7 +190,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class ProductTerm:
     """factor \\X factor ..."""
 
     factors: tuple[Term, ...]
@@ -207,45 +207,45 @@ class FunctionOf:
 
 
 Term = (
-    Known
-    | Nothing
+    KnownTerm
+    | UndefinedTerm
     | Column
     | Boolean
-    | Mapped
-    | Listed
+    | MappedTerm
+    | ListedTerm
     | Infinite
-    | Enumerated
+    | EnumeratedTerm
     | Interval
-    | Filtered
+    | FilteredTerm
     | Image
-    | Combined
+    | CombinedTerm
     | BigUnion
     | Subsets
-    | Sequences
-    | Functions
-    | Records
-    | Product
+    | SequencesTerm
+    | FunctionsTerm
+    | RecordsTerm
+    | ProductTerm
     | FunctionOf
 )
 SETS = (
     Infinite,
-    Enumerated,
+    EnumeratedTerm,
     Interval,
-    Filtered,
+    FilteredTerm,
     Image,
-    Combined,
+    CombinedTerm,
     BigUnion,
     Subsets,
-    Sequences,
-    Functions,
-    Records,
-    Product,
+    SequencesTerm,
+    FunctionsTerm,
+    RecordsTerm,
+    ProductTerm,
 )
 
 
 def bare(term: Term) -> Term:
     """The term without its guards; whoever takes it so must keep them elsewhere."""
-    if isinstance(term, Nothing):
+    if isinstance(term, UndefinedTerm):
         return term
     if isinstance(term, Boolean):
         formula = term.formula

@@ -44,7 +44,7 @@ def spark_shape(node: Sql, parts: list[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Projection:
     """One projection: `columns` are kept from the stage before, `added` are (name, SQL)."""
 
     columns: tuple[str, ...]
@@ -52,22 +52,24 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class ProjectionChain:
     """Several expressions as a chain of projections, and the SQL of each after the last one.
 
     The columns of the original row that `results` mention are among those of the last stage.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[Projection, ...]
     results: tuple[str, ...]
 
 
 def expression(node: Sql) -> str:
     """One expression in Spark's dialect."""
-    return _Writer(spark_shape).body(node, {}, frozenset(), 0)
+    return _DialectWriter(spark_shape).body(node, {}, frozenset(), 0)
 
 
-def staged(nodes: Sequence[Sql], *, shape: Shape = spark_shape, prefix: str = "e") -> Staged:
+def staged(
+    nodes: Sequence[Sql], *, shape: Shape = spark_shape, prefix: str = "e"
+) -> ProjectionChain:
     """Expressions over one row as a chain of projections.
 
     Its columns are named with the prefix, a number and an underscore; the first stage takes
@@ -75,7 +77,7 @@ def staged(nodes: Sequence[Sql], *, shape: Shape = spark_shape, prefix: str = "e
     """
     levels = _levels(_Graph(nodes))
     names = {node: f"{prefix}{index}_" for index, node in enumerate(levels)}
-    writer = _Writer(shape)
+    writer = _DialectWriter(shape)
     depth = max(levels.values(), default=0) + 1
     added: list[list[tuple[str, str]]] = [[] for _ in range(depth)]
     needs: list[set[str]] = [set() for _ in range(depth + 1)]
@@ -89,9 +91,9 @@ def staged(nodes: Sequence[Sql], *, shape: Shape = spark_shape, prefix: str = "e
     for level, columns in enumerate(added):
         later = set().union(*needs[level + 1 :])
         kept = tuple(names[n] for n, at in levels.items() if at < level and names[n] in later)
-        stages.append(Stage(kept, tuple(columns)))
+        stages.append(Projection(kept, tuple(columns)))
     results = tuple(writer.body(node, names, frozenset(), 0) for node in nodes)
-    return Staged(tuple(stages), results)
+    return ProjectionChain(tuple(stages), results)
 
 
 class _Graph:
@@ -155,19 +157,19 @@ def _levels(graph: _Graph) -> dict[Sql, int]:
 
 def _mentioned(node: Sql, names: Mapping[Sql, str]) -> set[str]:
     """The columns of the stages before of which an expression makes direct use."""
-    found: set[str] = set()
+    result: set[str] = set()
     stack, seen = [node], {node}
     while stack:
         part = stack.pop()
         if part in names:
-            found.add(names[part])
+            result.add(names[part])
         else:
             stack.extend(arg for arg in part.args if arg not in seen)
             seen.update(part.args)
-    return found
+    return result
 
 
-class _Writer:
+class _DialectWriter:
     """Writes expressions in one dialect."""
 
     def __init__(self, shape: Shape) -> None:

@@ -18,7 +18,7 @@ from conformance.tla.values.text import parse_value
 
 __all__ = [
     "Aspect",
-    "Part",
+    "ObservedPart",
     "Partial",
     "PartialRecord",
     "Place",
@@ -41,7 +41,7 @@ def agree(value: Value | None, seen: Value | None) -> bool:
 def shows(state: Partial, seen: Partial) -> bool:
     """Whether a state has every value that was seen."""
     return all(
-        value is found or agree(found, value) for found, value in zip(state, seen, strict=True)
+        value is result or agree(result, value) for result, value in zip(state, seen, strict=True)
     )
 
 
@@ -110,8 +110,8 @@ class Place:
 
     def within(self, value: Value) -> Value | None:
         """What is there in a value of the variable; None if there is no such entry."""
-        found = value_at(value, self.path)
-        return found if found is None or self.aspect is None else self.aspect.of(found)
+        result = value_at(value, self.path)
+        return result if result is None or self.aspect is None else self.aspect.of(result)
 
     def __str__(self) -> str:
         text = self.variable + "".join(map(_selector, self.path))
@@ -124,7 +124,7 @@ def _selector(key: Value) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ObservedPart:
     """A value that was seen at a place."""
 
     place: Place
@@ -132,8 +132,8 @@ class Part:
 
     def shown_by(self, state: State, position: int) -> bool:
         """Whether the state, in which the variable is at this position, has the value there."""
-        found = self.place.within(state[position])
-        return found is not None and agree(found, self.value)
+        value = self.place.within(state[position])
+        return value is not None and agree(value, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class PartialRecord:
     The place of each part begins with the field.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[ObservedPart, ...]
 
     def admits(self, value: Value) -> bool:
         """Whether it may have been this value."""
@@ -159,15 +159,15 @@ class PartialRecord:
 
 def value_at(value: Value, path: Sequence[Value]) -> Value | None:
     """What stands at the end of a path of arguments and fields; None if there is no such entry."""
-    found: Value = value
+    result: Value = value
     for key in path:
-        if isinstance(found, Fn) and key in found:
-            found = found[key]
-        elif isinstance(found, tuple) and type(key) is int and 1 <= key <= len(found):
-            found = found[key - 1]
+        if isinstance(result, Fn) and key in result:
+            result = result[key]
+        elif isinstance(result, tuple) and type(key) is int and 1 <= key <= len(result):
+            result = result[key - 1]
         else:
             return None
-    return found
+    return result
 
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -227,10 +227,10 @@ def _entry(text: str) -> Place:
 def _closing(text: str) -> int:
     """The index of the bracket that closes the first one, brackets in strings left aside."""
     depth = 0
-    for found in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]]', text):
-        depth += {"[": 1, "]": -1}.get(found[0], 0)
+    for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]]', text):
+        depth += {"[": 1, "]": -1}.get(match[0], 0)
         if depth == 0:
-            return found.start()
+            return match.start()
     return -1
 
 

@@ -69,7 +69,7 @@ def infer(values: Iterable[Value], path: str, *, mixed: bool = False) -> Type | 
         return scalar
     if kinds == {frozenset}:
         sets = cast("list[frozenset[Value]]", distinct)
-        items = (item for one in sets for item in one)
+        items = (item for elements in sets for item in elements)
         return SetOf(infer(items, f"an element of {path}", mixed=mixed))
     if kinds == {tuple}:
         return _infer_sequences(cast("list[tuple[Value, ...]]", distinct), path, mixed)
@@ -116,10 +116,10 @@ def _column(
 
 
 def _some(values: Iterable[Value], path: str, mixed: bool) -> Type:
-    found = infer(values, path, mixed=mixed)
-    if found is None:
+    result = infer(values, path, mixed=mixed)
+    if result is None:
         raise ValueError(f"no value at {path}")
-    return found
+    return result
 
 
 def _clash(path: str, values: Sequence[Value]) -> str:

@@ -47,14 +47,14 @@ def _check_depth(text: str) -> None:
     if text.count("[") + text.count("{") <= DEEPEST:
         return
     depth = 0
-    for found in _OPENING.finditer(text):
-        if found[1]:
+    for match in _OPENING.finditer(text):
+        if match[1]:
             depth += 1
             if depth > DEEPEST:
                 raise DataError(
-                    f"arrays and objects nest more than {DEEPEST} deep (character {found.start()})"
+                    f"arrays and objects nest more than {DEEPEST} deep (character {match.start()})"
                 )
-        elif found[2]:
+        elif match[2]:
             depth -= 1
 
 

@@ -66,8 +66,8 @@ class ValueReader:
         try:
             value = self._value(tokens)
             if tokens != [_END]:
-                raise _Unexpected(tokens[-1], "the end")
-        except _Unexpected as error:
+                raise _ParseError(tokens[-1], "the end")
+        except _ParseError as error:
             raise DataError(
                 f"Cannot read {_shorten(text)} as a TLA+ value: expected {error.expected}, found "
                 f"{error.token or 'the end'}. Values are written as TLC prints them, such as "
@@ -104,14 +104,14 @@ class ValueReader:
             if token == closer:
                 return items
             if token != ",":
-                raise _Unexpected(token, f"a comma or {closer}")
+                raise _ParseError(token, f"a comma or {closer}")
 
     def _record(self, tokens: list[str]) -> Value:
         fields: dict[Value, Value] = {}
         while True:
             token = tokens.pop()
             if not token.endswith("|->"):
-                raise _Unexpected(token, "a field name and |->")
+                raise _ParseError(token, "a field name and |->")
             name = token[:-3].rstrip()
             if name in fields:
                 raise DataError(f"A record has the field {name} twice.")
@@ -120,7 +120,7 @@ class ValueReader:
             if token == "]":
                 return Fn(fields)
             if token != ",":
-                raise _Unexpected(token, "a comma or ]")
+                raise _ParseError(token, "a comma or ]")
 
     def _function(self, tokens: list[str]) -> Value:
         mapping: dict[Value, Value] = {}
@@ -128,16 +128,16 @@ class ValueReader:
             key = self._value(tokens)
             token = tokens.pop()
             if token != ":>":
-                raise _Unexpected(token, ":>")
+                raise _ParseError(token, ":>")
             mapping.setdefault(key, self._value(tokens))  # the left side of @@ wins
             token = tokens.pop()
             if token == ")":
                 return make_function(mapping)
             if token != "@@":
-                raise _Unexpected(token, "@@ or )")
+                raise _ParseError(token, "@@ or )")
 
 
-class _Unexpected(Exception):
+class _ParseError(Exception):
     def __init__(self, token: str, expected: str) -> None:
         super().__init__(token)
         self.token = token
@@ -155,7 +155,7 @@ def _leaf(token: str) -> Value:
             raise DataError(f"{_shorten(token)} has more than {_LARGEST:,} elements.")
         return frozenset(range(low, high + 1))
     if token in _CLOSERS or not re.fullmatch(r"-?\w+", token, re.ASCII):
-        raise _Unexpected(token, "a value")
+        raise _ParseError(token, "a value")
     return whole_number(token) if _NUMBER.fullmatch(token) else ModelValue(token)
 
 

@@ -62,12 +62,12 @@ class ModelValue:
     name: str
 
     def __new__(cls, name: str) -> ModelValue:
-        found = cls._interned.get(name)
-        if found is None:
-            found = super().__new__(cls)
-            found.name = name
-            found = cls._interned.setdefault(name, found)
-        return found
+        entry = cls._interned.get(name)
+        if entry is None:
+            entry = super().__new__(cls)
+            entry.name = name
+            entry = cls._interned.setdefault(name, entry)
+        return entry
 
     @property
     def letter(self) -> str | None:
@@ -212,9 +212,13 @@ def mismatch(left: object, right: object) -> tuple[object, object] | None:
         pairs = _paired(cast("frozenset[object]", left), cast("frozenset[object]", right))
     else:
         return None if (kind is bool) is (right.__class__ is bool) else (left, right)
-    for one, other in pairs:
-        if one is not other and one.__class__ is not str and (found := mismatch(one, other)):
-            return found
+    for left_part, other in pairs:
+        if (
+            left_part is not other
+            and left_part.__class__ is not str
+            and (result := mismatch(left_part, other))
+        ):
+            return result
     return None
 
 
@@ -222,10 +226,14 @@ def _mismatch_of_functions(
     left: Mapping[Value, Value], right: Mapping[Value, Value]
 ) -> tuple[object, object] | None:
     argument: object = ""
-    for argument, one in left.items():
+    for argument, left_part in left.items():
         other = right[argument]
-        if one is not other and one.__class__ is not str and (found := mismatch(one, other)):
-            return found
+        if (
+            left_part is not other
+            and left_part.__class__ is not str
+            and (result := mismatch(left_part, other))
+        ):
+            return result
     if argument.__class__ is str:  # those of most functions: brokers, members, fields
         return None
     return mismatch(frozenset(left), frozenset(right))

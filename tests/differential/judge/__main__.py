@@ -24,7 +24,7 @@ from unittest.mock import patch
 import msgspec
 
 from conformance.judge import search
-from conformance.judge.budget import Limits
+from conformance.judge.budget import JudgeLimits
 from conformance.judge.events import Event, Recording, read_event
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
@@ -66,7 +66,7 @@ class Case:
     recording: Recording
     rules: Rules
     guarantee: Guarantee
-    limits: Limits
+    limits: JudgeLimits
     few: int
     """Of so many candidates all are followed before one explanation is looked for."""
 
@@ -118,7 +118,7 @@ def _case(system: System, number: int, rng: random.Random) -> Case:
         events = _damaged(events, rng)
     read = tuple(read_event(event, f"run:{n}") for n, event in enumerate(events, 1))
     small = rng.random() < 0.25
-    limits = Limits(
+    limits = JudgeLimits(
         rules.steps,
         rng.choice([1, 2, 5]) if small else 20_000,
         states=rng.choice([20, 200, 1_000_000]) if small else 1_000_000,

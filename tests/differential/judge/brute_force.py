@@ -15,7 +15,7 @@ from conformance.tla import (
     Action,
     ActionPattern,
     Fn,
-    Part,
+    ObservedPart,
     State,
     Value,
     canonical_sorted,
@@ -138,7 +138,7 @@ def _owner(event: Event) -> str | None:
     return None
 
 
-def _shows(variables: Sequence[str], state: State, parts: Sequence[Part]) -> bool:
+def _shows(variables: Sequence[str], state: State, parts: Sequence[ObservedPart]) -> bool:
     shown = dict(zip(variables, state, strict=True))
     return all(_shown(shown, str(part.place), part.value) for part in parts)
 

@@ -14,8 +14,8 @@ from enum import StrEnum
 from msgspec import structs
 
 from conformance.judge.events import Event, Recording
-from conformance.judge.verdict import Explanation
-from conformance.tla import Action, ActionPattern, Part, Place, Spec, State, Value, equal
+from conformance.judge.verdict import ExplainingBehaviour
+from conformance.tla import Action, ActionPattern, ObservedPart, Place, Spec, State, Value, equal
 
 __all__ = ["Kind", "Mutant", "mutants", "proves"]
 
@@ -106,7 +106,7 @@ def _changed(event: Event, values: dict[Place, list[Value]], rng: random.Random)
         return event
     number, value = rng.choice(choices)
     parts = list(event.after)
-    parts[number] = Part(parts[number].place, value)
+    parts[number] = ObservedPart(parts[number].place, value)
     return structs.replace(event, after=tuple(parts))
 
 
@@ -115,7 +115,7 @@ def proves(
     silent: Sequence[ActionPattern],
     steps: int,
     events: Sequence[Event],
-    explanation: Explanation,
+    explanation: ExplainingBehaviour,
 ) -> bool:
     """Whether a behaviour explains events of a total order with at most so many unseen steps.
 

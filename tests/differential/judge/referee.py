@@ -17,19 +17,19 @@ from conformance.errors import SpecError
 from conformance.judge.events import Event, Recording
 from conformance.modelcheck.form import Check
 from conformance.modelcheck.generate import (
-    Generated,
+    GeneratedModule,
     config_text,
     definitions,
     model_values,
     module_text,
 )
-from conformance.modelcheck.outcome import said
+from conformance.modelcheck.outcome import outcome_text
 from conformance.modelcheck.prepare import PreparedModel, written
 from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, run_tlc
 from conformance.tla import (
     Action,
     ActionPattern,
-    Part,
+    ObservedPart,
     PartialRecord,
     Place,
     Spec,
@@ -75,7 +75,7 @@ def referee(
         run = run_tlc(job, tools, options, processes, lambda _generated, _distinct: None)
     if not run.transcript.success:
         told = " ".join(line.strip() for line in run.transcript.outside[-6:])
-        raise SpecError(f"TLC cannot judge the recordings: {said(run)} {told}".rstrip())
+        raise SpecError(f"TLC cannot judge the recordings: {outcome_text(run)} {told}".rstrip())
     most = [0] * len(recordings)
     for line in run.transcript.outside:
         if found := _LINE.match(line):
@@ -101,7 +101,7 @@ class _Writer:
     _shapes: dict[str, int] = field(default_factory=dict)
     _seen: dict[str, int] = field(default_factory=dict)
 
-    def generated(self) -> Generated:
+    def generated(self) -> GeneratedModule:
         """Module and configuration."""
         model, variables = self.prepared.model, self.prepared.spec.variables
         rows = [[self._row(event) for event in one.events] for one in self.recordings]
@@ -129,7 +129,7 @@ class _Writer:
         check = Check(
             init="kconform_init", next="kconform_next", constraints=("kconform_unexplained",)
         )
-        return Generated(name, text, config_text(model, check, held), {})
+        return GeneratedModule(name, text, config_text(model, check, held), {})
 
     def _none(self) -> str:
         """What each process has done unseen when an event has just been explained."""
@@ -160,7 +160,7 @@ class _Writer:
             [str(_number(self._steps, step)), *self._shown(event.before), *self._shown(event.after)]
         )
 
-    def _shown(self, parts: Sequence[Part]) -> tuple[str, str]:
+    def _shown(self, parts: Sequence[ObservedPart]) -> tuple[str, str]:
         """0 where nothing was seen."""
         shape = " /\\ ".join(_place_shows(part.place, n) for n, part in enumerate(parts, 1))
         numbers = [str(_number(self._seen, format_value(part.value))) for part in parts]
@@ -245,7 +245,7 @@ def _values(event: Event) -> Iterable[tuple[Value, ...]]:
                 yield (seen,)
 
 
-def _values_of(part: Part) -> tuple[Value, ...]:
+def _values_of(part: ObservedPart) -> tuple[Value, ...]:
     aspect = part.place.aspect
     member = () if aspect is None or aspect.member is None else (aspect.member,)
     return (*part.place.path, *member, part.value)

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance.kafka.codec import Field, Struct
+from conformance.kafka.codec import Struct, WireField
 from conformance.kafka.java import compile_java
-from conformance.kafka.schemas import Message, Schemas
+from conformance.kafka.schemas import MessageSchema, Schemas
 from tests.kafka_needed import VERSIONS, jars_or_skip
 
 HERE = Path(__file__).parent
@@ -35,7 +35,7 @@ class Referee:
     schemas: Schemas
     process: subprocess.Popen[str]
 
-    def answer(self, message: Message, version: int, data: bytes) -> tuple[bytes, Any]:
+    def answer(self, message: MessageSchema, version: int, data: bytes) -> tuple[bytes, Any]:
         name = message.name + ("Data" if message.kind in WITH_DATA else "")
         assert self.process.stdin
         assert self.process.stdout
@@ -49,7 +49,7 @@ class Referee:
         return bytes.fromhex(written), json.loads(text)
 
     @property
-    def known(self) -> list[tuple[Message, int]]:
+    def known(self) -> list[tuple[MessageSchema, int]]:
         return [
             (message, version)
             for _, message in sorted(self.schemas.messages.items())
@@ -79,7 +79,7 @@ def as_json(layout: Struct, value: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def field_as_json(entry: Field, value: Any) -> Any:
+def field_as_json(entry: WireField, value: Any) -> Any:
     if value is None:
         return None
     if entry.array:
@@ -87,7 +87,7 @@ def field_as_json(entry: Field, value: Any) -> Any:
     return element_as_json(entry, value)
 
 
-def element_as_json(entry: Field, value: Any) -> Any:
+def element_as_json(entry: WireField, value: Any) -> Any:
     if entry.struct is not None:
         return as_json(entry.struct, value)
     if entry.type == "records":
@@ -118,7 +118,7 @@ def values(layout: Struct) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({entry.name: field_values(entry) for entry in layout.fields})
 
 
-def field_values(entry: Field) -> st.SearchStrategy[Any]:
+def field_values(entry: WireField) -> st.SearchStrategy[Any]:
     one = values(entry.struct) if entry.struct is not None else NUMBERS[entry.type]
     if entry.array:
         one = st.lists(one, max_size=3, unique_by=repr)

@@ -15,7 +15,7 @@ from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, TlcResult, run_tlc
 from conformance.modelcheck.tlc_output import ViolationKind
 from conformance.tla import Spec, State, ValueReader, bind, find_tools, load_module, parse_config
-from conformance.tla.search import Limits, problem_of, search
+from conformance.tla.search import SearchLimits, problem_of, search
 
 MODULES = Path(__file__).parent / "modules"
 CASES = tuple(sorted(path.stem for path in MODULES.glob("*.cfg")))
@@ -146,7 +146,7 @@ def our_space(case: str, spec: Spec) -> Space:
     """What our own search finds, going on after violations."""
     started = time.monotonic()
     problem = replace(problem_of(spec), check_deadlock=checks_deadlock(case))
-    result = search(problem, Limits(stop_at_violation=False), keep_transitions=True)
+    result = search(problem, SearchLimits(stop_at_violation=False), keep_transitions=True)
     states, transitions = result.states, result.transitions
     assert transitions is not None
     return Space(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.systems.deviations import Deviation, Severity
+from conformance.systems.deviations import Deviation, DeviationSeverity
 from conformance.systems.external import of_command
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Value
@@ -16,7 +16,7 @@ FORGETS = Deviation(
     id="FORGETS",
     report="no report known",
     title="a removal does not count as a write",
-    severity=Severity.DATA_LOSS,
+    severity=DeviationSeverity.DATA_LOSS,
     description="Remove leaves the key's version as it was.",
     definitions={
         "Store_Write(k, v)": "/\\ version[k] + 1 \\in Versions"

@@ -12,7 +12,7 @@ from conformance.replay.engine import Divergence
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.stages.adapter_check import adapter_of, material_of
 from conformance.stages.context import Context, Workbench, one_model
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.suites.postman import transition_cover
 from conformance.systems.external.check import check_adapter
 from conformance.systems.registry import load_factory
@@ -27,23 +27,23 @@ class Fault:
     """An argument of the store, and what becomes of it."""
 
     argument: str
-    kind: Kind
+    kind: BehaviourKind
     told: tuple[str, ...]
 
 
 FAULTS = (
-    Fault("dies@5", Kind.RAISED, ("has exited with code 7", "about to die")),
-    Fault("hangs@3", Kind.ENDLESS, ("has not answered after 1 s", "about to hang")),
-    Fault("raises", Kind.RAISED, ("ZeroDivisionError: division by zero in the store",)),
-    Fault("refuses", Kind.REFUSED, ("the store is closed",)),
-    Fault("rubbish", Kind.RAISED, ("log: applying",)),
+    Fault("dies@5", BehaviourKind.RAISED, ("has exited with code 7", "about to die")),
+    Fault("hangs@3", BehaviourKind.ENDLESS, ("has not answered after 1 s", "about to hang")),
+    Fault("raises", BehaviourKind.RAISED, ("ZeroDivisionError: division by zero in the store",)),
+    Fault("refuses", BehaviourKind.REFUSED, ("the store is closed",)),
+    Fault("rubbish", BehaviourKind.RAISED, ("log: applying",)),
     # The second line may come with the first, or be found where the next answer is due.
-    Fault("twice", Kind.RAISED, (" line",)),
-    Fault("twice-later", Kind.RAISED, (" line",)),
-    Fault("leaves-out", Kind.RAISED, ("does not show version",)),
-    Fault("invents", Kind.RAISED, ("shows colour",)),
-    Fault("half", Kind.RAISED, ("no TLA+ value in answer",)),
-    Fault("forgets", Kind.NOT_ALLOWED, ()),
+    Fault("twice", BehaviourKind.RAISED, (" line",)),
+    Fault("twice-later", BehaviourKind.RAISED, (" line",)),
+    Fault("leaves-out", BehaviourKind.RAISED, ("does not show version",)),
+    Fault("invents", BehaviourKind.RAISED, ("shows colour",)),
+    Fault("half", BehaviourKind.RAISED, ("no TLA+ value in answer",)),
+    Fault("forgets", BehaviourKind.NOT_ALLOWED, ()),
 )
 
 

@@ -10,7 +10,7 @@ import pytest
 from conformance.config import Settings
 from conformance.events import Event, Finding, StageFinished
 from conformance.stages.context import Context, one_model
-from conformance.stages.versions import Answer, Cell, versions
+from conformance.stages.versions import ModelOutcome, VersionCell, versions
 from conformance.verdict import Verdict
 from tests.e2e.adapters.conftest import MODEL, PYTHON
 
@@ -57,11 +57,11 @@ def test_only_what_is_new_is_a_finding(told: list[Event]) -> None:
 def test_a_system_that_cannot_take_a_model_is_left_out(context: Context) -> None:
     models = [one_model("replication/bench/kip320-fine-2b")]
     [cell] = versions(replace(context, settings=Settings()), models, [PYTHON])
-    assert (cell.answer, cell.short, cell.verdict) == (Answer.LEFT_OUT, "-", Verdict.PASS)
+    assert (cell.answer, cell.short, cell.verdict) == (ModelOutcome.LEFT_OUT, "-", Verdict.PASS)
     assert "needs the constant Keys" in cell.reason
 
 
 def test_two_deviations_stand_in_one_cell() -> None:
-    cell = Cell("kafka-3.8.1", "m", Answer.DEVIATES, ("A", "B"), ("B",))
+    cell = VersionCell("kafka-3.8.1", "m", ModelOutcome.DEVIATES, ("A", "B"), ("B",))
     assert (cell.short, cell.verdict) == ("A B", Verdict.FAIL)
     assert cell.told() == "deviates: A, B; not expected of this version: B"

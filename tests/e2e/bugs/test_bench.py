@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.bugs.bench import Effort, by_oracles, environment, run_fault
-from conformance.bugs.fault import Catalogue, Fault, Unseen, copied, load_catalogue, relocated
-from conformance.bugs.worker import INTERRUPTED, Job
+from conformance.bugs.bench import BugEffort, by_oracles, environment, run_fault
+from conformance.bugs.fault import BlindSpot, Catalogue, Fault, copied, load_catalogue, relocated
+from conformance.bugs.worker import INTERRUPTED, BugJob
 from conformance.resources import resource_root
 
 pytestmark = pytest.mark.tlc
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.tlc
 SMALL = "replication/bench/kip320-fine-2b"
 BUILT_IN = "conformance/systems/replication/faults.toml"
 GROUPS = "conformance/systems/group/faults.toml"
-QUICK = Effort(traces=0, examples=5, timeout=300.0)
+QUICK = BugEffort(traces=0, examples=5, timeout=300.0)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def the_fault(catalogue: Catalogue, fault_id: str) -> Fault:
 
 def test_the_clean_copy_survives_what_kills_a_faulty_one(catalogue: Catalogue) -> None:
     with copied() as folder:
-        clean = by_oracles(Job((SMALL,), "replication", 1, 0, 5), folder, QUICK.timeout)
+        clean = by_oracles(BugJob((SMALL,), "replication", 1, 0, 5), folder, QUICK.timeout)
     faulty = run_fault(catalogue, the_fault(catalogue, "A41"), QUICK)
 
     assert (clean.killed, clean.note) == (False, "")
@@ -63,7 +63,9 @@ def test_a_fault_that_shows_only_where_threads_meet_is_killed(
 ) -> None:
     fault, saved = the_fault(catalogue, "A11"), tmp_path / "a11.itf.json"
     with relocated(fault) as folder:
-        job = Job(fault.models, "replication", 1, 0, 5, interleave_first=True, save_to=str(saved))
+        job = BugJob(
+            fault.models, "replication", 1, 0, 5, interleave_first=True, save_to=str(saved)
+        )
         found = by_oracles(job, folder, QUICK.timeout)
         again = kconform(f"replay {saved}", folder)
 
@@ -88,7 +90,7 @@ def kconform(command: str, folder: Path | None = None) -> str:
 
 def test_a_worker_that_would_run_the_clean_package_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="impl comes from"):
-        by_oracles(Job((SMALL,), "replication", 1, 0, 5), tmp_path, QUICK.timeout)
+        by_oracles(BugJob((SMALL,), "replication", 1, 0, 5), tmp_path, QUICK.timeout)
 
 
 def test_nothing_waits_for_a_timer_that_was_interrupted_while_it_started(
@@ -104,7 +106,7 @@ def test_nothing_waits_for_a_timer_that_was_interrupted_while_it_started(
     monkeypatch.setattr(threading.Timer, "start", interrupted)
     before = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
-        by_oracles(Job((SMALL,), "replication", 1, 0, 5), tmp_path, QUICK.timeout)
+        by_oracles(BugJob((SMALL,), "replication", 1, 0, 5), tmp_path, QUICK.timeout)
     assert all(thread.daemon for thread in set(threading.enumerate()) - before)
 
 
@@ -112,7 +114,7 @@ def test_tests_of_impl_run_against_the_faulty_copy(catalogue: Catalogue) -> None
     fault = the_fault(catalogue, "A25")
     assert fault.unseen is not None
     other = "tests/unit/impl/fetcher/test_fetcher_rules.py::test_partitions_take_turns"
-    blind = msgspec.structs.replace(fault, unseen=Unseen(fault.unseen.reason, (other,)))
+    blind = msgspec.structs.replace(fault, unseen=BlindSpot(fault.unseen.reason, (other,)))
 
     assert run_fault(catalogue, fault, QUICK).found.killed
     survived = run_fault(catalogue, blind, QUICK).found

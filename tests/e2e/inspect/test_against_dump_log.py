@@ -15,18 +15,18 @@ import pytest
 from conformance.inspect.classic_groups import ClassicGroups
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.groups import CLASSIC, Topics, read_groups
-from conformance.inspect.history import Controller
+from conformance.inspect.history import MetadataHistory
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of
 from conformance.inspect.reading.reader import read
 from conformance.inspect.specifications import CLASSIC_GROUP, Specifications
 from conformance.inspect.workers import OnDemand
 from conformance.kafka.jars import kafka_jars
-from conformance.kafka.schemas import Record, Schemas
+from conformance.kafka.schemas import RecordValue, Schemas
 from conformance.tla import find_java
 from tests.kafka_needed import dump_log_class_path, jars_or_skip
 from tests.segment_files import Batch, partition_folder, record, write_segment
 
-TOPICS = Topics(Controller({}, {}, frozenset(), -1, -1))
+TOPICS = Topics(MetadataHistory({}, {}, frozenset(), -1, -1))
 _LINE = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .*producerId: (-?\d+) .*"
     r"partitionLeaderEpoch: (-?\d+) isTransactional: (\w+) isControl: (\w+).* position: (\d+) "
@@ -136,7 +136,7 @@ def schemas() -> Schemas:
 def test_metadata_and_groups(schemas: Schemas, tmp_path: Path) -> None:
     """Records whose values are evidence, written with the schemas of Kafka's own jars."""
     root = tmp_path / "b1"
-    partition = Record("PartitionRecord", 2, {"partitionId": 3, "leader": 1, "isr": [1, 2]})
+    partition = RecordValue("PartitionRecord", 2, {"partitionId": 3, "leader": 1, "isr": [1, 2]})
     value = schemas.encode_metadata_record(partition)
     leader = schemas.message("LeaderChangeMessage").encode(
         0, {"leaderId": 1, "voters": [{"voterId": 1}]}

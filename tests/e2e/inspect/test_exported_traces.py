@@ -16,10 +16,10 @@ from conformance.inspect.abstraction import CacheEntry
 from conformance.inspect.copies import Copies, Copy
 from conformance.inspect.formulas import ReplicationFormulas
 from conformance.inspect.history import Elections, Registration
-from conformance.inspect.judgement import Judge, Judged
-from conformance.inspect.partitions import Log, Run
+from conformance.inspect.judgement import PartitionJudge, PartitionJudgement
+from conformance.inspect.partitions import EpochRun, ReplicaLog
 from conformance.inspect.specifications import REPLICATION, Specifications
-from conformance.inspect.subjects import Held, Subject
+from conformance.inspect.subjects import InspectedPartition, ReplicaCopy
 from conformance.tla import Fn, from_itf
 
 NODES = (1, 2, 3)
@@ -51,20 +51,20 @@ OFFLINE = (
 )
 
 
-def judged(history: Sequence[Registration]) -> Judged:
+def judged(history: Sequence[Registration]) -> PartitionJudgement:
     """A partition of three equal logs."""
-    log = Log("", "", 0, 10, (Run(0, 10, 4),), (), {}, 1)
+    log = ReplicaLog("", "", 0, 10, (EpochRun(0, 10, 4),), (), {}, 1)
     held = {
-        name: Held(
+        name: ReplicaCopy(
             name, "", replace(log, broker=name), 0, 9, "orders-0", 10, 9,
             epoch_cache=(CacheEntry(4, 0),),
         )
         for name in COPIES.copies
     }  # fmt: skip
     elections = Elections("id", tuple(history), True)
-    subject = Subject(("orders", 0), held, (), elections, (), (), False)
+    subject = InspectedPartition(("orders", 0), held, (), elections, (), (), False)
     formulas = ReplicationFormulas(Specifications()[REPLICATION])
-    return Judge(COPIES, 9, formulas).judge(subject)
+    return PartitionJudge(COPIES, 9, formulas).judge(subject)
 
 
 def kconform(command: str, folder: Path, name: str, *more: str) -> tuple[int, str]:

@@ -9,7 +9,12 @@ import pytest
 
 from conformance.errors import SpecError, UserError
 from conformance.modelcheck import behaviours as subject
-from conformance.modelcheck.behaviours import Behaviour, Judged, Judgement, judge_behaviours
+from conformance.modelcheck.behaviours import (
+    BehaviourJudgement,
+    IndexedBehaviour,
+    TlcJudgements,
+    judge_behaviours,
+)
 from conformance.modelcheck.form import Check
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, prepare
@@ -38,14 +43,16 @@ def prepared() -> PreparedModel:
     return prepare(model, find_tools())
 
 
-def judge(*behaviours: Behaviour, actions: tuple[Action, ...] = ACTIONS) -> Judged:
+def judge(*behaviours: IndexedBehaviour, actions: tuple[Action, ...] = ACTIONS) -> TlcJudgements:
     options = TlcOptions(heap="512m", timeout=300)
     with Processes() as processes:
         return judge_behaviours(prepared(), actions, behaviours, find_tools(), options, processes)
 
 
-def path(first: State, *steps: tuple[int, State]) -> Behaviour:
-    return Behaviour((first, *(state for _, state in steps)), tuple(code for code, _ in steps))
+def path(first: State, *steps: tuple[int, State]) -> IndexedBehaviour:
+    return IndexedBehaviour(
+        (first, *(state for _, state in steps)), tuple(code for code, _ in steps)
+    )
 
 
 LEGAL = path(START, (GO1, (P1, 1)), (GO2, (P2, 2)))
@@ -63,13 +70,13 @@ FALSE_BEFORE = path(START, (GO1, (P1, 5)), (JUMP, START))
 def test_one_run_judges_all_up_to_their_first_false_formula() -> None:
     said = judge(LEGAL, STILL, ILLEGAL, TOO_FAR, TWICE, ELSEWHERE, FALSE_BEFORE)
     assert said.judgements == (
-        Judgement(),
-        Judgement(),
-        Judgement(2, ("Next",)),
-        Judgement(3, ("Small",)),
-        Judgement(1, ("Next", "Small", "Somewhere")),
-        Judgement(0, ("Init",)),
-        Judgement(1, ("Next", "Small")),
+        BehaviourJudgement(),
+        BehaviourJudgement(),
+        BehaviourJudgement(2, ("Next",)),
+        BehaviourJudgement(3, ("Small",)),
+        BehaviourJudgement(1, ("Next", "Small", "Somewhere")),
+        BehaviourJudgement(0, ("Init",)),
+        BehaviourJudgement(1, ("Next", "Small")),
     )
     assert said.steps == 2 + 0 + 3 + 3 + 1 + 1 + 2
 
@@ -82,7 +89,7 @@ def test_what_has_no_value_is_cut_off_and_the_others_are_judged() -> None:
         assert found is not None
         assert (found.step, found.false) == (where, ())
         assert found.undefined
-    assert (legal, illegal) == (Judgement(), Judgement(2, ("Next",)))
+    assert (legal, illegal) == (BehaviourJudgement(), BehaviourJudgement(2, ("Next",)))
 
 
 def test_nothing_is_left_to_run_where_no_initial_state_has_a_value() -> None:

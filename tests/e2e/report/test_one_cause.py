@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from conformance.bugs.bench import Effort, run_bench
+from conformance.bugs.bench import BugEffort, run_bench
 from conformance.bugs.fault import load_catalogue, select
-from conformance.events import Event, Held, StageFinished
+from conformance.events import ComparedModel, Event, StageFinished
 from conformance.report import page
 from conformance.report.collect import Collector
 from conformance.resources import resource_root
@@ -90,13 +90,13 @@ def test_the_bench_shows_how_each_fault_was_found(tmp_path: Path) -> None:
         events.append(event)
         collector(event)
 
-    (result,) = run_bench(select([catalogue], ["A41"]), Effort(traces=0), emit, tmp_path)
+    (result,) = run_bench(select([catalogue], ["A41"]), BugEffort(traces=0), emit, tmp_path)
     assert result.found.shown is not None
     assert result.found.shown.key == "ShrinkIsr:not_enabled"
     kept = tmp_path / "bug-A41.itf.json"
     assert result.to_json()["artifact"] == str(kept)
     assert "FIXED (2 steps)" in kconform(tmp_path, f"replay {kept}")
-    assert [event.spec for event in events if isinstance(event, Held)] == ["Replication"]
+    assert [event.spec for event in events if isinstance(event, ComparedModel)] == ["Replication"]
     stages = [event for event in events if isinstance(event, StageFinished)]
     assert [stage.stage for stage in stages] == ["fault", "bugs"]
     assert stages[0].exhibit is not None

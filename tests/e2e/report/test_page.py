@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from conformance.events import (
+    ComparedModel,
     Difference,
     Event,
     Exhibit,
     Finding,
-    Held,
     JsonValue,
     ModuleText,
     Reason,
@@ -28,7 +28,7 @@ from conformance.report import page
 from conformance.report.collect import Collector, Report
 from conformance.story.behaviour import Behaviour, Step
 from conformance.story.exhibit import exhibit
-from conformance.story.picture import Lanes, Log, Message, Picture
+from conformance.story.picture import LaneLog, LaneMessage, Lanes, Picture
 from conformance.tla import Action, Fn, State
 from conformance.verdict import Verdict
 from tests.e2e.report.browser import Browser, browser_here
@@ -44,9 +44,9 @@ EVIL = " ".join(HOSTILE)
 PICTURE = Picture(
     schema=1,
     lanes=Lanes(keys_of="log", before=("controller",)),
-    logs=(Log(entries="log"),),
+    logs=(LaneLog(entries="log"),),
     messages=(
-        Message(variable="wire", out=("Ask",), back=("Answer",), peer="b1", carries=("text",)),
+        LaneMessage(variable="wire", out=("Ask",), back=("Answer",), peer="b1", carries=("text",)),
     ),
 )
 
@@ -92,7 +92,7 @@ def behaviour() -> Exhibit:
 
 def events() -> Iterator[Event]:
     shown = behaviour()
-    yield Held(
+    yield ComparedModel(
         spec="Spec",
         protocol=EVIL,
         model="m",

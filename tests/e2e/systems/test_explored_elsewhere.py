@@ -11,7 +11,7 @@ from conformance.events import ignore
 from conformance.replay.parallel import side_by_side
 from conformance.replay.profile import Profile
 from conformance.stages.context import Context, Workbench, one_model, workbench
-from conformance.stages.explore import Explored, ExploreJob, Search, explored, search_of
+from conformance.stages.explore import ExploreJob, ExploreOutcome, Search, explored, search_of
 from conformance.systems.group.system import GroupSystem, create
 from conformance.tla import Value
 from conformance.verdict import Verdict
@@ -28,7 +28,7 @@ def few(bench: Workbench) -> Search:
     return search_of(Context(), bench, profile=Profile.CI, examples=8, steps=12)
 
 
-def elsewhere(bench: Workbench) -> list[Explored]:
+def elsewhere(bench: Workbench) -> list[ExploreOutcome]:
     """By two processes at once."""
     jobs = [ExploreJob.of(bench, few(bench))] * 2
     return [found for _, found in side_by_side(jobs, 2)]

@@ -13,7 +13,7 @@ from conformance.errors import UserError
 from conformance.events import Event, Finding
 from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.check import CheckOptions
-from conformance.replay.saved import Again, load
+from conformance.replay.saved import ReplayOutcome, load
 from conformance.replay.turns import TurnsResult
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.replay import replay_saved
@@ -114,7 +114,7 @@ def test_a_diverging_walk_is_kept_and_replays_until_the_fault_is_mended(
     after, _ = replay_saved(context, bench, saved)
 
     assert found.reproduce == f"kconform replay {found.artifact}"
-    assert (before, after) == (Again.AS_BEFORE, Again.FIXED)
+    assert (before, after) == (ReplayOutcome.AS_BEFORE, ReplayOutcome.FIXED)
     assert divergence is not None
     assert divergence.step == len(saved.actions)
 

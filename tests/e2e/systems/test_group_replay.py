@@ -8,7 +8,7 @@ from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.check import CheckOptions
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.stages.context import Context, Workbench, one_model, workbench
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.suites.postman import transition_cover
 from conformance.verdict import Verdict
 from impl.group import join_group, rebalancer
@@ -53,7 +53,7 @@ def test_a_coordinator_that_takes_everybody_is_found(
     monkeypatch.setattr(join_group, "accept_joining_member", lambda *_: True)
     result = replayed(full_group)
     assert result.verdict is Verdict.FAIL
-    assert result.divergences[0].kind is Kind.NOT_ALLOWED
+    assert result.divergences[0].kind is BehaviourKind.NOT_ALLOWED
     assert str(result.divergences[0].action) in ('HandleJoinGroup("m1")', 'HandleJoinGroup("m2")')
 
 
@@ -71,4 +71,4 @@ def test_a_consumer_that_never_gets_stable_is_found(
 ) -> None:
     monkeypatch.setattr(AbstractCoordinator, "_become_stable", lambda _: None)
     result = replayed(store_failure)
-    assert [divergence.kind for divergence in result.divergences] == [Kind.NOT_ALLOWED]
+    assert [divergence.kind for divergence in result.divergences] == [BehaviourKind.NOT_ALLOWED]

@@ -14,12 +14,12 @@ import pytest
 from benchmarks import planted_clients as planted
 from benchmarks.planted_clients import FAULTS, NONE, Bench, Fault, Library, named
 from conformance.modelcheck.cache import cache_dir
-from conformance.stages.client import Tally
+from conformance.stages.client import ExampleTally
 
 BENCH = Bench(jobs=2, seed=1, patience=3.0)
 OF_EACH = 3
 """Examples of each fault."""
-Tallies = dict[str, Tally]
+Tallies = dict[str, ExampleTally]
 """What the runs of a library come to, by the fault's name."""
 
 

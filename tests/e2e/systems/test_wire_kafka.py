@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.main import app
-from conformance.kafka.cluster import Cluster, Settings
+from conformance.kafka.cluster import Cluster, ClusterSettings
 from conformance.replay.engine import Driver, close, run_until_believed
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.replay import spec_oracle
@@ -43,7 +43,7 @@ SEEN = (
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     jars = jars_or_skip(VERSION)
     folder = tmp_path_factory.mktemp("broker")
-    with Cluster(jars, folder, Settings(properties=PROPERTIES)) as cluster:
+    with Cluster(jars, folder, ClusterSettings(properties=PROPERTIES)) as cluster:
         yield cluster.bootstrap
 
 
@@ -125,7 +125,7 @@ def test_a_session_that_expires_is_waited_for(broker: str) -> None:
 
 @pytest.fixture(scope="module")
 def two_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    settings = Settings(brokers=2, properties={"group.initial.rebalance.delay.ms": "150"})
+    settings = ClusterSettings(brokers=2, properties={"group.initial.rebalance.delay.ms": "150"})
     with Cluster(jars_or_skip(VERSION), tmp_path_factory.mktemp("two"), settings) as cluster:
         yield cluster.bootstrap.partition(",")[0]
 

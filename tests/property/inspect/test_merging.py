@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from conformance.inspect.abstraction import (
     CacheEntry,
-    Moment,
-    Registered,
+    PartitionMoment,
+    RegisteredPartition,
     ReplicaState,
     windows,
 )
 from conformance.inspect.exposure import merged as merged_runs
 from conformance.inspect.formulas import ReplicationFormulas
-from conformance.inspect.partitions import Run
+from conformance.inspect.partitions import EpochRun
 from conformance.inspect.specifications import REPLICATION, Specifications
 
 SPECIFICATION = Specifications()[REPLICATION]
@@ -24,28 +24,28 @@ FORMULAS = ReplicationFormulas(SPECIFICATION)
 
 
 @st.composite
-def runs(draw: st.DrawFn, start: int) -> tuple[Run, ...]:
+def runs(draw: st.DrawFn, start: int) -> tuple[EpochRun, ...]:
     """A log of few epochs, mostly in order, in runs of one to four records."""
     lengths = draw(st.lists(st.integers(1, 4), max_size=6))
     found, epoch = [], draw(st.integers(0, 2))
     for length in lengths:
         if found and found[-1].epoch == epoch:
-            found[-1] = Run(found[-1].start, found[-1].end + length, epoch)
+            found[-1] = EpochRun(found[-1].start, found[-1].end + length, epoch)
         else:
-            found.append(Run(start, start + length, epoch))
+            found.append(EpochRun(start, start + length, epoch))
         start += length
         epoch = max(epoch + draw(st.sampled_from([0, 1, 1, 2, -1])), 0)
     return tuple(found)
 
 
 @st.composite
-def replicas(draw: st.DrawFn, common: tuple[Run, ...]) -> ReplicaState:
+def replicas(draw: st.DrawFn, common: tuple[EpochRun, ...]) -> ReplicaState:
     """A prefix of a common log, often with another end; its cache is mostly the log's."""
     start = draw(st.integers(0, 3))
     if draw(st.booleans()) and common:
         kept = draw(st.integers(0, common[-1].end))
         log = tuple(
-            Run(max(run.start, start), min(run.end, kept), run.epoch)
+            EpochRun(max(run.start, start), min(run.end, kept), run.epoch)
             for run in common
             if max(run.start, start) < min(run.end, kept)
         )
@@ -70,7 +70,7 @@ def replicas(draw: st.DrawFn, common: tuple[Run, ...]) -> ReplicaState:
 
 
 @st.composite
-def moments(draw: st.DrawFn) -> Moment:
+def moments(draw: st.DrawFn) -> PartitionMoment:
     common = draw(runs(0))
     states = {name: draw(replicas(common)) for name in ("b1", "b2", "b3")}
     leader = draw(st.sampled_from(["b1", "b2", "none"]))
@@ -83,19 +83,21 @@ def moments(draw: st.DrawFn) -> Moment:
             max(state.latest_epoch, epoch), leads=True,
         )  # fmt: skip
     exposed = merged_runs(
-        Run(run.start, min(run.end, limit), run.epoch)
+        EpochRun(run.start, min(run.end, limit), run.epoch)
         for name in draw(st.lists(st.sampled_from(sorted(states)), max_size=2))
         for limit in [draw(st.integers(0, 12))]
         for run in states[name].runs
         if run.start < limit
     )
     isr = frozenset(draw(st.sets(st.sampled_from(sorted(states)))))
-    return Moment(Registered(leader, epoch, isr, 1), states, exposed)
+    return PartitionMoment(RegisteredPartition(leader, epoch, isr, 1), states, exposed)
 
 
 @settings(max_examples=150, deadline=None)
 @given(moments(), st.integers(2, 5))
-def test_merged_and_windowed_verdicts_are_those_of_every_offset(moment: Moment, size: int) -> None:
+def test_merged_and_windowed_verdicts_are_those_of_every_offset(
+    moment: PartitionMoment, size: int
+) -> None:
     alone = FORMULAS.judge(SPECIFICATION.invariants, moment, merged=False)
     merged = FORMULAS.judge(SPECIFICATION.invariants, moment, size=100)
     windowed = FORMULAS.judge(SPECIFICATION.invariants, moment, size=size)
@@ -107,7 +109,7 @@ def test_merged_and_windowed_verdicts_are_those_of_every_offset(moment: Moment, 
 
 
 @given(moments(), st.integers(2, 5))
-def test_windows_leave_no_record_out(moment: Moment, size: int) -> None:
+def test_windows_leave_no_record_out(moment: PartitionMoment, size: int) -> None:
     """Every cut is in a window, and neighbours share a record."""
     whole = next(windows(moment, size=1_000)).cuts
     parts = [window.cuts for window in windows(moment, size=size)]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from conformance.inspect.reading import headers, streaming
 from conformance.inspect.reading.inputs import Inputs, brokers_of
 from conformance.inspect.reading.reader import read
-from conformance.inspect.reading.records import Batch as Header
+from conformance.inspect.reading.records import BatchHeader as Header
 from conformance.inspect.reading.records import records
-from conformance.inspect.reading.segments import Mapped
+from conformance.inspect.reading.segments import MappedSegment
 from tests.segment_files import Batch, partition_folder, run_of, write_checkpoint, write_segment
 
 SIZES = st.lists(st.integers(0, 300), min_size=80, max_size=200)
@@ -26,7 +26,7 @@ def segment(sizes: list[int]) -> bytes:
     return b"".join(batch.encoded() for batch in batches)
 
 
-def described(walk: headers.Walk) -> tuple[list[int], tuple[headers.Stretch, ...]]:
+def described(walk: headers.SegmentWalk) -> tuple[list[int], tuple[headers.Stretch, ...]]:
     return walk.positions.tolist(), walk.stretches
 
 
@@ -64,7 +64,7 @@ def test_a_streamed_segment_gives_what_a_mapped_one_gives(
     for _ in range(damages):
         at = random.randrange(len(data))
         data[at] = random.randrange(256)
-    mapped = Mapped(bytes(data), headers.walk(bytes(data)))
+    mapped = MappedSegment(bytes(data), headers.walk(bytes(data)))
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.flush()

@@ -12,7 +12,7 @@ from conformance.judge.reading import read_recordings
 from conformance.tla import Action, ModelValue, Value, make_record
 from conformance.traces.exporting import to_ndjson
 from conformance.traces.manifest import Identity
-from conformance.traces.model import End, PartialState, Trace, TraceStep
+from conformance.traces.model import PartialState, Trace, TraceEnd, TraceStep
 from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
 from conformance.traces.writer import write_store
@@ -51,7 +51,7 @@ def traces(draw: st.DrawFn, states: st.SearchStrategy[PartialState]) -> list[Tra
     for number in range(draw(st.integers(0, 4))):
         path = draw(st.lists(states, min_size=1, max_size=4))
         steps = tuple(TraceStep(draw(st.sampled_from(ACTIONS)), state) for state in path[1:])
-        made.append(Trace(number, draw(numbers), path[0], steps, draw(st.sampled_from(End))))
+        made.append(Trace(number, draw(numbers), path[0], steps, draw(st.sampled_from(TraceEnd))))
     return made
 
 

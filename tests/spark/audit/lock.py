@@ -14,7 +14,7 @@ from conformance.audit.evaluator import Evaluator
 from conformance.audit.rules import Rulebook, compile_rules
 from conformance.tla import Action, Spec, State, bind, fingerprint, load_module, parse_config
 from conformance.traces.manifest import Identity
-from conformance.traces.model import End, PartialState, Trace, TraceStep
+from conformance.traces.model import PartialState, Trace, TraceEnd, TraceStep
 from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
 from conformance.traces.writer import write_store
@@ -79,11 +79,11 @@ def model_table(without: Sequence[int] = ()) -> ModelTable:
 def walk(trace_id: int, length: int = 6) -> Trace:
     rng, state = random.Random(trace_id), INITIAL
     steps: list[TraceStep] = []
-    end = End.LENGTH
+    end = TraceEnd.LENGTH
     for _ in range(length):
         choices = spec().successors(state)
         if not choices:
-            end = End.DEADLOCK
+            end = TraceEnd.DEADLOCK
             break
         action, state = rng.choice(choices)
         steps.append(TraceStep(action, state))
@@ -92,7 +92,7 @@ def walk(trace_id: int, length: int = 6) -> Trace:
 
 def of_states(trace_id: int, first: PartialState, *steps: tuple[int, PartialState]) -> Trace:
     path = tuple(TraceStep(ACTIONS[code], state) for code, state in steps)
-    return Trace(trace_id, 0, first, path, End.LENGTH)
+    return Trace(trace_id, 0, first, path, TraceEnd.LENGTH)
 
 
 def save(path: Path, traces: Sequence[Trace]) -> TraceStore:

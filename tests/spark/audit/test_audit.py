@@ -17,13 +17,13 @@ from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options, audit
 from conformance.audit.explain import EvaluatedSpec
 from conformance.audit.result import AuditResult
-from conformance.audit.rules import Rule
+from conformance.audit.rules import AuditRule
 from conformance.errors import DataError
 from conformance.events import Emit, Event, Finding, StageFinished, StageStarted, ignore
 from conformance.spark.workers import OnSpark
 from conformance.tla import fingerprint
 from conformance.traces.manifest import Manifest
-from conformance.traces.model import End, Trace
+from conformance.traces.model import Trace, TraceEnd
 from conformance.traces.rows import TraceRows
 from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
@@ -206,7 +206,7 @@ def test_a_divergence_that_the_recorder_saw_is_a_failure(
 ) -> None:
     bad = replace(
         of_states(100, INITIAL, (0, ("b", None, None))),
-        end=End.DIVERGED,
+        end=TraceEnd.DIVERGED,
         problem="state not allowed: holder",
     )
     result = judge(spark, save(tmp_path / "s", [*good(), bad]))
@@ -225,7 +225,7 @@ INCONCLUSIVE = {
         "not JSON",
     ),
     "nothing read": (
-        Trace(100, 0, (), (), End.IMPORTED, problem="unknown action\nf.ndjson:4"),
+        Trace(100, 0, (), (), TraceEnd.IMPORTED, problem="unknown action\nf.ndjson:4"),
         "unknown action",
     ),
 }
@@ -299,7 +299,7 @@ def test_native_columns_say_what_the_evaluator_says(spark: SparkSession, tmp_pat
 def test_an_undefined_formula_is_inconclusive_never_a_pass(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    partial = Rule("Partial", "CASE WHEN count < 2 THEN true END", "'undefined from 2 on'")
+    partial = AuditRule("Partial", "CASE WHEN count < 2 THEN true END", "'undefined from 2 on'")
     rules = replace(lock.rules(), invariants=[partial], native=True)
     store = save(tmp_path / "s", good())
     result = audit(OnSpark(spark), store, rules, lock.evaluator(store))
@@ -327,7 +327,7 @@ def test_an_action_that_never_fired_makes_a_pass_vacuous(
 def test_a_formula_that_had_a_value_nowhere_makes_a_pass_vacuous(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    never = Rule("Never", "CAST(NULL AS boolean)")
+    never = AuditRule("Never", "CAST(NULL AS boolean)")
     rules = replace(lock.rules(), invariants=[never], native=True)
     store = save(tmp_path / "s", good())
     result = audit(OnSpark(spark), store, rules, lock.evaluator(store))

@@ -13,9 +13,9 @@ from conformance.audit.explain import EvaluatedSpec
 from conformance.errors import UserError
 from conformance.events import ignore
 from conformance.modelcheck.graph import Edges, StateGraph, StateTable, build_graph
-from conformance.replay.record import Plan, RecordResult, record, recording
+from conformance.replay.record import RecordingPlan, RecordResult, record, recording
 from conformance.spark.workers import OnSpark
-from conformance.traces.model import End
+from conformance.traces.model import TraceEnd
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
 from conformance.workers import Here
@@ -45,7 +45,7 @@ def take(
     seed: int = 1,
     traces: int = 300,
 ) -> RecordResult:
-    plan = Plan(
+    plan = RecordingPlan(
         factory=f"tests.spark.audit.lock_system:{factory}",
         constants={"Limit": 3},
         traces=traces,
@@ -57,7 +57,7 @@ def take(
 
 def test_other_processes_record_the_same_store(spark: SparkSession, tmp_path: Path) -> None:
     on_spark = take(spark, tmp_path / "a", model=graph())
-    plan = Plan("tests.spark.audit.lock_system:honest", {"Limit": 3}, 300, 6, 1)
+    plan = RecordingPlan("tests.spark.audit.lock_system:honest", {"Limit": 3}, 300, 6, 1)
     with recording(plan, lock.spec(), lock.IDENTITY, tmp_path / "b", graph=graph()) as store:
         jobs = store.jobs(2)
         assert sorted(number for job in jobs for number in job.numbers) == [*store.files]
@@ -73,7 +73,7 @@ def test_other_processes_record_the_same_store(spark: SparkSession, tmp_path: Pa
 
 
 def test_a_recording_that_breaks_off_leaves_no_store(tmp_path: Path) -> None:
-    plan = Plan("tests.spark.audit.lock_system:honest", {"Limit": 3}, 300, 6, 1)
+    plan = RecordingPlan("tests.spark.audit.lock_system:honest", {"Limit": 3}, 300, 6, 1)
 
     def break_off() -> None:
         with recording(plan, lock.spec(), lock.IDENTITY, tmp_path / "s", graph=graph()) as store:
@@ -113,7 +113,7 @@ def test_a_divergence_is_recorded_as_it_was_seen_and_found(
 ) -> None:
     result = take(spark, tmp_path / "s", factory="forgetful", model=graph())
     store = TraceStore.open(tmp_path / "s")
-    bad = [trace for trace in store.traces() if trace.end is End.DIVERGED]
+    bad = [trace for trace in store.traces() if trace.end is TraceEnd.DIVERGED]
     assert len(bad) == result.diverged > 0
     assert bad[0].steps[-1].state == ("nobody", None, ())
     assert bad[0].problem is not None

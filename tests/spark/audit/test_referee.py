@@ -15,7 +15,7 @@ from conformance.audit.engine import Options, audit
 from conformance.audit.referee import Agreement, RefereeResult, agreement, referee
 from conformance.errors import ExitCode
 from conformance.events import Event, StageFinished
-from conformance.modelcheck.behaviours import Judgement
+from conformance.modelcheck.behaviours import BehaviourJudgement
 from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.form import Check
 from conformance.modelcheck.manifest import Model
@@ -24,9 +24,9 @@ from conformance.modelcheck.tlc import TlcOptions
 from conformance.report.collect import Collector
 from conformance.stages.context import Context
 from conformance.stages.referee import referee as referee_stage
-from conformance.stages.subject import Subject
+from conformance.stages.subject import AuditedStore
 from conformance.tla import find_tools
-from conformance.traces.model import End, Trace
+from conformance.traces.model import Trace, TraceEnd
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
 from conformance.workers import Here
@@ -69,7 +69,7 @@ UNDEFINED = of_states(104, INITIAL, (0, TAKEN), (0, ("a", 0, ())))
 PARTIAL = of_states(105, INITIAL, (0, ("a", None, ("a",))))
 DIVERGED = replace(
     of_states(106, INITIAL, (0, TAKEN), (2, ("b", None, None))),
-    end=End.DIVERGED,
+    end=TraceEnd.DIVERGED,
     problem="state not allowed: holder",
 )
 BAD = [ILLEGAL, WRONG_LOG, WRONG_COUNT, WRONG_START, UNDEFINED, PARTIAL, DIVERGED]
@@ -129,7 +129,7 @@ def test_a_wrong_verdict_of_the_audit_is_found(tmp_path: Path) -> None:
     events: list[Event] = []
     collector = Collector(events.append)
     context = Context(emit=collector, check=CheckOptions(tlc=TLC))
-    result = referee_stage(context, Subject(store, prepared(), None), doctored, traces=100)
+    result = referee_stage(context, AuditedStore(store, prepared(), None), doctored, traces=100)
     assert result.verdict is Verdict.ERROR
     assert result.agreed == len(good()) - 1
     told = {one.trace: (one.step, one.message) for one in result.disagreements}
@@ -154,9 +154,9 @@ def test_partial_traces_alone_are_nothing_to_agree_on(tmp_path: Path) -> None:
     assert (result.verdict, result.traces, result.left_out) == (Verdict.INCONCLUSIVE, 0, 1)
 
 
-FINE = Judgement()
-FALSE = Judgement(2, ("Next",))
-NO_VALUE = Judgement(2, (), "out of domain")
+FINE = BehaviourJudgement()
+FALSE = BehaviourJudgement(2, ("Next",))
+NO_VALUE = BehaviourJudgement(2, (), "out of domain")
 
 
 @pytest.mark.parametrize(
@@ -164,21 +164,21 @@ NO_VALUE = Judgement(2, (), "out of domain")
     [
         (FINE, FINE, Agreement.AGREED),
         (FALSE, FALSE, Agreement.AGREED),
-        (FALSE, Judgement(3, ("Next",)), Agreement.DISAGREED),
-        (FALSE, Judgement(2, ("Init",)), Agreement.DISAGREED),
+        (FALSE, BehaviourJudgement(3, ("Next",)), Agreement.DISAGREED),
+        (FALSE, BehaviourJudgement(2, ("Init",)), Agreement.DISAGREED),
         (FALSE, FINE, Agreement.DISAGREED),
-        (Judgement(5, ("Next",)), FINE, Agreement.AGREED),  # behind what TLC was given
+        (BehaviourJudgement(5, ("Next",)), FINE, Agreement.AGREED),  # behind what TLC was given
         (NO_VALUE, NO_VALUE, Agreement.AGREED),
         (FINE, NO_VALUE, Agreement.DISAGREED),  # what passes has a value everywhere
         (NO_VALUE, FINE, Agreement.UNDECIDED),
         (FALSE, NO_VALUE, Agreement.UNDECIDED),
-        (Judgement(1, ("Next",)), NO_VALUE, Agreement.DISAGREED),
-        (NO_VALUE, Judgement(1, ("Next",)), Agreement.DISAGREED),
-        (NO_VALUE, Judgement(3, ("Next",)), Agreement.UNDECIDED),
+        (BehaviourJudgement(1, ("Next",)), NO_VALUE, Agreement.DISAGREED),
+        (NO_VALUE, BehaviourJudgement(1, ("Next",)), Agreement.DISAGREED),
+        (NO_VALUE, BehaviourJudgement(3, ("Next",)), Agreement.UNDECIDED),
         (FALSE, None, Agreement.UNDECIDED),
     ],
 )
 def test_what_two_judgements_are_to_each_other(
-    audits: Judgement, tlcs: Judgement | None, said: Agreement
+    audits: BehaviourJudgement, tlcs: BehaviourJudgement | None, said: Agreement
 ) -> None:
     assert agreement(audits, tlcs, 5) is said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.tla.spark import sql
 from conformance.tla.spark.sql import Sql
-from conformance.tla.spark.writer import Staged, expression, staged
+from conformance.tla.spark.writer import ProjectionChain, expression, staged
 
 X, LOG = sql.column("`x`"), sql.field_of(sql.column("`log`"), "b1")
 
@@ -16,7 +16,7 @@ def sum_of(terms: int, start: Sql = X) -> Sql:
     return start
 
 
-def written(plan: Staged) -> str:
+def written(plan: ProjectionChain) -> str:
     texts = [text for stage in plan.stages for _, text in stage.added]
     return " ".join((*texts, *plan.results))
 

@@ -15,7 +15,7 @@ from conformance.audit.evaluator import (
     UNKNOWN_STATE,
     UNOBSERVED,
     Evaluator,
-    _Worker,
+    _AuditWorker,
     bound_worker,
 )
 from conformance.errors import DataError
@@ -46,9 +46,9 @@ def number(state: PartialState | None) -> int | None:
 
 
 @pytest.fixture  # one for each test: mutation testing runs only tests that reach a function
-def worker(tmp_path: Path) -> _Worker:
+def worker(tmp_path: Path) -> _AuditWorker:
     traces = [of_states(place, INITIAL, (0, state)) for place, state in enumerate(STATES)]
-    return _Worker(pickle.loads(lock.evaluator(save(tmp_path / "s", traces)).payload))
+    return _AuditWorker(pickle.loads(lock.evaluator(save(tmp_path / "s", traces)).payload))
 
 
 def test_states_are_judged_by_every_invariant(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_where_no_state_is_whole_the_columns_still_have_their_types(tmp_path: Pa
     assert judged.schema.types == [pa.int64(), texts, texts, pa.int64()]
 
 
-def test_where_there_is_no_visit_the_columns_still_have_their_types(worker: _Worker) -> None:
+def test_where_there_is_no_visit_the_columns_still_have_their_types(worker: _AuditWorker) -> None:
     flag, texts = pa.bool_(), pa.list_(pa.string())
     keys = [("source", pa.int64()), ("action", pa.int32()), ("target", pa.int64())]
     asked = pa.schema([*keys, ("visits", pa.int64()), ("listed", flag), ("asked", flag)])
@@ -84,7 +84,7 @@ def test_where_there_is_no_visit_the_columns_still_have_their_types(worker: _Wor
 
 
 def visit(
-    worker: _Worker,
+    worker: _AuditWorker,
     before: PartialState | None,
     code: int | None,
     after: PartialState | None,
@@ -145,7 +145,7 @@ FINE = (True, False, [], [])
     ],
 )
 def test_visits_are_judged_by_their_action_and_every_property(
-    worker: _Worker,
+    worker: _AuditWorker,
     before: PartialState | None,
     code: int | None,
     after: PartialState | None,
@@ -157,14 +157,14 @@ def test_visits_are_judged_by_their_action_and_every_property(
 def test_a_step_of_which_a_formula_says_nothing_is_in_doubt(tmp_path: Path) -> None:
     store = save(tmp_path / "s", [of_states(0, UNDEFINED, (DROP, INITIAL), (0, FREED))])
     evaluator = Evaluator.of(lock.spec(), store, (), ("HolderIsLast", "CountNeverFalls"))
-    worker = _Worker(pickle.loads(evaluator.payload))
+    worker = _AuditWorker(pickle.loads(evaluator.payload))
     ready, illegal, violations, doubts = visit(worker, UNDEFINED, DROP, INITIAL)
     assert (ready, illegal, violations) == (True, False, [])
     (doubt,) = doubts
     assert doubt.startswith("HolderIsLast: Lock:")
 
 
-def test_what_is_not_asked_is_judged_by_the_properties_only(worker: _Worker) -> None:
+def test_what_is_not_asked_is_judged_by_the_properties_only(worker: _AuditWorker) -> None:
     assert visit(worker, TAKEN, DROP, INITIAL, asked=False) == (
         True,
         False,
@@ -174,7 +174,7 @@ def test_what_is_not_asked_is_judged_by_the_properties_only(worker: _Worker) -> 
 
 
 def test_a_store_of_many_states_is_read_anew_when_memory_is_full(
-    worker: _Worker, monkeypatch: pytest.MonkeyPatch
+    worker: _AuditWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_REMEMBERED", 2)
     kept: list[int] = []
@@ -195,7 +195,7 @@ def test_damage_is_noticed_before_a_state_is_judged(tmp_path: Path) -> None:
     path.write_bytes(data)
     print_ = number(TAKEN)
     assert print_ is not None
-    worker = _Worker(pickle.loads(lock.evaluator(store).payload))
+    worker = _AuditWorker(pickle.loads(lock.evaluator(store).payload))
     with pytest.raises(DataError, match=r"states/part-00000\.parquet .* page integrity"):
         worker._states([print_])
     with pytest.raises(DataError, match=r"states/part-00000\.parquet .* page integrity"):
@@ -233,7 +233,7 @@ def test_workers_elsewhere_find_the_states_of_a_store_that_was_named_relatively(
     monkeypatch.chdir(tmp_path / "elsewhere")
     print_ = number(TAKEN)
     assert print_ is not None
-    assert _Worker(pickle.loads(payload))._states([print_]) == {print_: TAKEN}
+    assert _AuditWorker(pickle.loads(payload))._states([print_]) == {print_: TAKEN}
 
 
 def test_each_payload_is_bound_once(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from conformance.audit.coverage import ModelTable, covered_states
-from conformance.audit.findings import DIVERGED, Cause, Reporter, lookup
-from conformance.audit.rules import INIT, NEXT, Rule, Rulebook
+from conformance.audit.findings import DIVERGED, FailureCause, Reporter, lookup
+from conformance.audit.rules import INIT, NEXT, AuditRule, Rulebook
 from conformance.events import Difference, Finding
 from conformance.tla import Action, State, fingerprint
 from conformance.traces.manifest import Identity
-from conformance.traces.model import End, Trace
+from conformance.traces.model import Trace, TraceEnd
 from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
 from conformance.traces.writer import write_store
@@ -25,7 +25,7 @@ RULES = Rulebook(
     variables=("holder", "count"),
     actions=2,
     initial=frozenset(),
-    invariants=[Rule("TypeOK", "", location="Lock:3:1")],
+    invariants=[AuditRule("TypeOK", "", location="Lock:3:1")],
     places={"Take": "Lock:6:1", "Drop": "Lock:7:1", "Init": "Lock:2:1"},
 )
 
@@ -49,7 +49,7 @@ class Spec:
 def save(path: Path) -> TraceStore:
     states: list[State] = [("nobody", 0), ("a", 1)]
     identity = Identity("Lock", "", "lock", {}, ["holder", "count"], [str(TAKE)], "toy", "1")
-    trace = Trace(0, 0, states[0], (), End.LENGTH)
+    trace = Trace(0, 0, states[0], (), TraceEnd.LENGTH)
     write_store(path, identity, infer_columns(("holder", "count"), states), [trace])
     return TraceStore.open(path)
 
@@ -60,10 +60,10 @@ def reporter(tmp_path: Path) -> Reporter:
 
 
 NOBODY: State = ("nobody", 0)
-ILLEGAL = Cause(4, 17, 3, (NEXT,), TAKE, NOBODY, ("c", 1))
+ILLEGAL = FailureCause(4, 17, 3, (NEXT,), TAKE, NOBODY, ("c", 1))
 
 
-def one(reporter: Reporter, cause: Cause) -> Finding:
+def one(reporter: Reporter, cause: FailureCause) -> Finding:
     (finding,) = reporter.findings([cause])
     return finding
 
@@ -115,7 +115,7 @@ def test_a_state_that_is_allowed_has_no_difference(reporter: Reporter) -> None:
 
 
 def test_a_wrong_start(reporter: Reporter) -> None:
-    found = one(reporter, Cause(1, 5, 0, (INIT,), None, None, ("a", 7)))
+    found = one(reporter, FailureCause(1, 5, 0, (INIT,), None, None, ("a", 7)))
     assert found.title == "Init led to a state that the spec does not allow"
     assert found.message == (
         "The state that the spec allows differs in holder, count. "
@@ -126,13 +126,15 @@ def test_a_wrong_start(reporter: Reporter) -> None:
 
 
 def test_an_invariant_of_the_initial_state_is_explained_in_it(reporter: Reporter) -> None:
-    found = one(reporter, Cause(1, 5, 0, ("TypeOK",), None, None, NOBODY))
+    found = one(reporter, FailureCause(1, 5, 0, ("TypeOK",), None, None, NOBODY))
     assert found.story == ("TypeOK", "('nobody', 0)", "('nobody', 0)")
     assert found.title == "TypeOK is violated after Init"
 
 
 def test_a_divergence_tells_what_the_recorder_saw(reporter: Reporter) -> None:
-    seen = Cause(2, 8, 1, (DIVERGED,), TAKE, NOBODY, ("c", None), "state not allowed: holder")
+    seen = FailureCause(
+        2, 8, 1, (DIVERGED,), TAKE, NOBODY, ("c", None), "state not allowed: holder"
+    )
     found = one(reporter, seen)
     assert found.title == "Take led to a state that the spec does not allow"
     assert found.message == (
@@ -145,13 +147,13 @@ def test_a_divergence_tells_what_the_recorder_saw(reporter: Reporter) -> None:
 
 
 def test_a_divergence_at_the_start_lies_where_the_spec_begins(reporter: Reporter) -> None:
-    found = one(reporter, Cause(1, 8, 0, (DIVERGED,), None, None, ("c", 0)))
+    found = one(reporter, FailureCause(1, 8, 0, (DIVERGED,), None, None, ("c", 0)))
     assert (found.location, found.action) == ("Lock:2:1", "")
     assert found.differences == (Difference("holder", '"nobody"', '"c"'),)
 
 
 def test_a_divergence_is_no_formula_to_explain(reporter: Reporter) -> None:
-    found = one(reporter, Cause(2, 8, 1, (DIVERGED,), TAKE, NOBODY, ("c", 1)))
+    found = one(reporter, FailureCause(2, 8, 1, (DIVERGED,), TAKE, NOBODY, ("c", 1)))
     assert found.story == ()
 
 
@@ -165,7 +167,7 @@ def test_where_the_state_before_is_partial_nothing_is_compared(reporter: Reporte
 def test_what_was_not_observed_is_unknown(reporter: Reporter) -> None:
     dropped = replace(ILLEGAL, action=DROP, source=NOBODY, target=(None, 3), violations=(DIVERGED,))
     assert one(reporter, dropped).differences == (Difference("count", "0", "3"),)
-    started = Cause(1, 5, 0, (INIT,), DROP, None, ("a", 7))
+    started = FailureCause(1, 5, 0, (INIT,), DROP, None, ("a", 7))
     assert one(reporter, started).differences == ()
 
 
@@ -174,7 +176,7 @@ def test_where_the_spec_begins_nowhere_no_value_was_expected(reporter: Reporter)
         def initial_states(self) -> Sequence[State]:
             return []
 
-    begun = Cause(1, 5, 0, (INIT,), None, None, ("a", None))
+    begun = FailureCause(1, 5, 0, (INIT,), None, None, ("a", None))
     found = one(replace(reporter, spec=Empty()), begun)
     assert found.differences == (Difference("holder", "(unknown)", '"a"'),)
 
@@ -212,7 +214,7 @@ def test_causes_of_one_kind_are_one_finding_with_the_shortest_example(reporter: 
     ids=["formulas", "action", "variables"],
 )
 def test_causes_of_two_kinds_are_two_findings_the_more_frequent_first(
-    reporter: Reporter, other: Cause
+    reporter: Reporter, other: FailureCause
 ) -> None:
     rare, often = replace(ILLEGAL, traces=1), replace(other, traces=2, step=9)
     first, second = reporter.findings([rare, often])

@@ -16,37 +16,37 @@ import pytest
 from conformance.audit import referee as referee_module
 from conformance.audit.referee import (
     Agreement,
-    Case,
+    RefereeCase,
     RefereeResult,
     _audits_word,
     _evenly,
-    _Listed,
+    _ListedTrace,
     agreement,
     compare,
     referee,
     sample,
 )
-from conformance.modelcheck.behaviours import Behaviour, Judged, Judgement
+from conformance.modelcheck.behaviours import BehaviourJudgement, IndexedBehaviour, TlcJudgements
 from conformance.modelcheck.prepare import PreparedModel
 from conformance.modelcheck.tlc import Processes, TlcOptions
 from conformance.tla import Action, Tools
 from conformance.traces.manifest import Identity
-from conformance.traces.model import End, Trace, TraceStep
+from conformance.traces.model import Trace, TraceEnd, TraceStep
 from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
 from conformance.traces.writer import write_store
 from conformance.verdict import Verdict
 
 AGREED, UNDECIDED, DISAGREED = Agreement
-FINE = Judgement()
+FINE = BehaviourJudgement()
 
 
-def false(step: int, *names: str) -> Judgement:
-    return Judgement(step, names or ("Next",))
+def false(step: int, *names: str) -> BehaviourJudgement:
+    return BehaviourJudgement(step, names or ("Next",))
 
 
-def undefined(step: int, *names: str) -> Judgement:
-    return Judgement(step, names, "no value")
+def undefined(step: int, *names: str) -> BehaviourJudgement:
+    return BehaviourJudgement(step, names, "no value")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,9 @@ def undefined(step: int, *names: str) -> Judgement:
         (false(0), undefined(0), UNDECIDED),
     ],
 )
-def test_agreement(audit: Judgement, tlc: Judgement | None, outcome: Agreement) -> None:
+def test_agreement(
+    audit: BehaviourJudgement, tlc: BehaviourJudgement | None, outcome: Agreement
+) -> None:
     assert agreement(audit, tlc, length=4) is outcome
 
 
@@ -85,16 +87,24 @@ def test_agreement(audit: Judgement, tlc: Judgement | None, outcome: Agreement) 
     [
         (None, 7, FINE),
         # It diverged at step 3: of that step's state only what was observed is known.
-        (_Listed(True, 3, 0, (), ()), 3, Judgement(3, ("step equality",))),
-        (_Listed(False, 3, 2, (), ("A: x", "B: y")), 7, Judgement(3, (), "A: x; B: y")),
-        (_Listed(True, 3, 2, ("Safe", "Next"), ("A: x",)), 7, Judgement(3, ("Next", "Safe"))),
-        (_Listed(True, 3, 2, ("Safe", "Grows"), ()), 7, Judgement(3, ("Safe",))),
+        (_ListedTrace(True, 3, 0, (), ()), 3, BehaviourJudgement(3, ("step equality",))),
+        (
+            _ListedTrace(False, 3, 2, (), ("A: x", "B: y")),
+            7,
+            BehaviourJudgement(3, (), "A: x; B: y"),
+        ),
+        (
+            _ListedTrace(True, 3, 2, ("Safe", "Next"), ("A: x",)),
+            7,
+            BehaviourJudgement(3, ("Next", "Safe")),
+        ),
+        (_ListedTrace(True, 3, 2, ("Safe", "Grows"), ()), 7, BehaviourJudgement(3, ("Safe",))),
         # Only TLC's whole-graph properties are false: the step itself is still TLC's to judge.
-        (_Listed(True, 3, 2, ("Grows",), ()), 4, Judgement(4, ("Grows",))),
+        (_ListedTrace(True, 3, 2, ("Grows",), ()), 4, BehaviourJudgement(4, ("Grows",))),
     ],
 )
 def test_what_the_audit_said_as_far_as_tlc_can_say_it(
-    listed: _Listed | None, length: int, word: Judgement
+    listed: _ListedTrace | None, length: int, word: BehaviourJudgement
 ) -> None:
     assert _audits_word(listed, {"Init", "Next", "Safe"}, 7) == (length, word)
 
@@ -124,19 +134,19 @@ def store(tmp_path: Path) -> TraceStore:
     identity = Identity(
         "Lock", "", "lock", {}, ["x"], [str(TAKE), str(DROP), str(AGAIN)], "toy", "1"
     )
-    trace = Trace(0, 0, (0,), (), End.LENGTH)
+    trace = Trace(0, 0, (0,), (), TraceEnd.LENGTH)
     write_store(tmp_path / "s", identity, infer_columns(("x",), [(0,)]), [trace])
     return TraceStore.open(tmp_path / "s")
 
 
-def case(trace_id: int, audit: Judgement, last: int = 0) -> Case:
+def case(trace_id: int, audit: BehaviourJudgement, last: int = 0) -> RefereeCase:
     """By Drop and another action, Take("a") if nothing else is said."""
-    return Case(trace_id, Behaviour(((0,), (1,), (2,)), (1, last)), audit)
+    return RefereeCase(trace_id, IndexedBehaviour(((0,), (1,), (2,)), (1, last)), audit)
 
 
 def test_only_disagreements_are_findings(store: TraceStore) -> None:
     cases = [case(1, FINE), case(2, FINE), case(3, false(2, "Safe", "Next")), case(4, FINE)]
-    judged = Judged((FINE, None, false(2, "Next"), FINE), 12, 1.5)
+    judged = TlcJudgements((FINE, None, false(2, "Next"), FINE), 12, 1.5)
     result = compare(store, cases, judged, left_out=5)
     assert (result.agreed, result.undecided, result.left_out) == (2, 1, 5)
     assert (result.traces, result.steps, result.tlc_seconds) == (4, 12, 1.5)
@@ -159,21 +169,21 @@ def test_only_disagreements_are_findings(store: TraceStore) -> None:
     ],
 )
 def test_a_disagreement_is_told_at_the_earlier_step(
-    store: TraceStore, audit: Judgement, tlc: Judgement, step: int, action: str
+    store: TraceStore, audit: BehaviourJudgement, tlc: BehaviourJudgement, step: int, action: str
 ) -> None:
-    (finding,) = compare(store, [case(1, audit)], Judged((tlc,), 3, 0.0)).disagreements
+    (finding,) = compare(store, [case(1, audit)], TlcJudgements((tlc,), 3, 0.0)).disagreements
     assert (finding.step, finding.action) == (step, action)
 
 
 def test_disagreements_of_one_kind_have_one_key(store: TraceStore) -> None:
     cases = [case(1, FINE), case(2, FINE, last=2), case(3, false(2, "Safe"))]
-    judged = Judged((false(2), false(2), false(2)), 9, 0.0)
+    judged = TlcJudgements((false(2), false(2), false(2)), 9, 0.0)
     result = compare(store, cases, judged)
     assert result.left_out == 0
     first, second, other = result.disagreements
     assert first.key == second.key != other.key
     keys = {
-        compare(store, [case(1, FINE)], Judged((false(step),), 3, 0.0)).disagreements[0].key
+        compare(store, [case(1, FINE)], TlcJudgements((false(step),), 3, 0.0)).disagreements[0].key
         for step in range(3)  # the initial state, Drop, Take
     }
     assert len(keys) == 3
@@ -189,11 +199,11 @@ class Tlc:
         self,
         prepared: object,
         actions: Sequence[Action],
-        behaviours: Sequence[Behaviour],
+        behaviours: Sequence[IndexedBehaviour],
         *means: object,
-    ) -> Judged:
+    ) -> TlcJudgements:
         self.asked.append((prepared, actions, behaviours, *means))
-        return Judged((FINE,) * len(behaviours), 40, 2.5)
+        return TlcJudgements((FINE,) * len(behaviours), 40, 2.5)
 
 
 TOOLS, OPTIONS = cast("Tools", object()), TlcOptions(heap="1m", timeout=7)
@@ -208,7 +218,7 @@ def ten_traces(path: Path, *, partial: Container[int] = ()) -> TraceStore:
     """Of one step each, from n to n + 1; of some it is not known where that leads."""
     identity = Identity("Lock", "", "lock", {}, ["x"], [str(TAKE), str(DROP)], "toy", "1")
     steps = [TraceStep(DROP, (None if n in partial else n + 1,)) for n in range(10)]
-    traces = [Trace(n, 0, (n,), (step,), End.LENGTH) for n, step in enumerate(steps)]
+    traces = [Trace(n, 0, (n,), (step,), TraceEnd.LENGTH) for n, step in enumerate(steps)]
     write_store(path, identity, infer_columns(("x",), [(0,)]), traces)
     return TraceStore.open(path)
 
@@ -245,7 +255,7 @@ def test_tlc_is_given_the_sample_and_what_it_says_is_held_against_the_audit(
     ((asked, actions, behaviours, tools, options, processes),) = tlc.asked
     assert (asked, tools, options) == (prepared, TOOLS, OPTIONS)
     assert actions == (TAKE, DROP)
-    assert behaviours == [Behaviour(((n,), (n + 1,)), (1,)) for n in range(9)]
+    assert behaviours == [IndexedBehaviour(((n,), (n + 1,)), (1,)) for n in range(9)]
     assert isinstance(processes, Processes)
     assert (judged.agreed, judged.left_out) == (8, 1)
     assert (judged.steps, judged.tlc_seconds) == (40, 2.5)

@@ -11,8 +11,8 @@ import pytest
 from conformance.audit import engine
 from conformance.audit.coverage import ModelTable, fired, vacuous
 from conformance.audit.decide import SUSPECTS, Decision
-from conformance.audit.result import Accounting, AuditResult, TraceCoverage, Unjudged
-from conformance.audit.rules import Rule, Rulebook
+from conformance.audit.result import Accounting, AuditResult, TraceCoverage, UnjudgedTraces
+from conformance.audit.rules import AuditRule, Rulebook
 from conformance.audit.verdicts import check_counts, verdict_of
 from conformance.errors import DataError
 from conformance.tla import Action
@@ -121,9 +121,9 @@ def test_reasons_are_merged_and_the_shortest_trace_stands_for_them() -> None:
         Decision(False, 0, "not JSON", traces=14, step=9, trace_id=9),
     ]
     assert engine._unjudged(decisions, suspects) == (
-        Unjudged("not JSON", 15, "7", 0),
-        Unjudged("not observed", 14, "50", 4),
-        Unjudged("another", 1, "8", 2),
+        UnjudgedTraces("not JSON", 15, "7", 0),
+        UnjudgedTraces("not observed", 14, "50", 4),
+        UnjudgedTraces("another", 1, "8", 2),
     )
 
 
@@ -167,8 +167,8 @@ def test_a_formula_is_found_where_the_spec_states_it() -> None:
         variables=("x",),
         actions=1,
         initial=frozenset(),
-        invariants=[Rule("TypeOK", "", location="S:3"), Rule("Safe", "", location="S:4")],
-        properties=[Rule("Grows", "", location="S:5"), Rule("Placeless", "")],
+        invariants=[AuditRule("TypeOK", "", location="S:3"), AuditRule("Safe", "", location="S:4")],
+        properties=[AuditRule("Grows", "", location="S:5"), AuditRule("Placeless", "")],
         places={"Take": "S:6", "Init": "S:2", "Placeless": "S:7"},
     )
     places = {name: rules.location(name) for name in ("TypeOK", "Safe", "Grows", "Init")}
@@ -190,7 +190,7 @@ def test_the_report_s_figures_are_those_of_the_audit() -> None:
         disputed=0,
         coverage=TraceCoverage({"A": 5}, {"TypeOK": 7}, 20, 7, 30, 8, {"M:1:2-1:9": 4}),
         findings=(),
-        unjudged=(Unjudged("not observed", 3, "12", 4),),
+        unjudged=(UnjudgedTraces("not observed", 3, "12", 4),),
         vacuous=("the action B never fired",),
         collision_probability=1e-9,
         seconds=3.14159,

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from conformance.audit.referee import Case, _evenly, sample
-from conformance.modelcheck.behaviours import Judgement
+from conformance.audit.referee import RefereeCase, _evenly, sample
+from conformance.modelcheck.behaviours import BehaviourJudgement
 from conformance.modelcheck.prepare import PreparedModel
 from conformance.tla import Fingerprinter, State
 from conformance.traces.manifest import Identity
@@ -75,7 +75,7 @@ def length(*numbers: int, end: str = "length", problem: str | None = None) -> Re
     return list(numbers), codes, end, problem
 
 
-def told(case: Case) -> tuple[int, list[int], tuple[int, ...], Judgement]:
+def told(case: RefereeCase) -> tuple[int, list[int], tuple[int, ...], BehaviourJudgement]:
     """A case with the numbers of its states."""
     states = [STATES.index(state) for state in case.behaviour.states]
     return case.trace_id, states, case.behaviour.actions, case.audit
@@ -86,9 +86,9 @@ def test_traces_that_pass_are_judged_whole(tmp_path: Path) -> None:
     cases, left_out = sample(store, PREPARED, tmp_path / "none", 10, seed=1)
     assert left_out == 0
     assert [told(case) for case in cases] == [
-        (0, [0, 1, 2], (0, 0), Judgement()),
-        (1, [0], (), Judgement()),
-        (2, [0, 1, 0], (0, 1), Judgement()),
+        (0, [0, 1, 2], (0, 0), BehaviourJudgement()),
+        (1, [0], (), BehaviourJudgement()),
+        (2, [0, 1, 0], (0, 1), BehaviourJudgement()),
     ]
 
 
@@ -132,10 +132,10 @@ def test_each_trace_is_judged_as_far_as_tlc_can_judge_it(tmp_path: Path) -> None
     )
     cases, left_out = sample(store, PREPARED, said, 10, seed=1)
     assert [told(case) for case in cases] == [
-        (0, [0, 1, 2, 1], (0, 0, 1), Judgement(2, ("Next", "Small"))),
+        (0, [0, 1, 2, 1], (0, 0, 1), BehaviourJudgement(2, ("Next", "Small"))),
         # Grows is an action property: TLC judges the states before and after that step.
-        (1, [0, 1, 2], (0, 0), Judgement(3, ("Grows",))),
-        (2, [0, 1], (0,), Judgement(2, ("step equality",))),
+        (1, [0, 1, 2], (0, 0), BehaviourJudgement(3, ("Grows",))),
+        (2, [0, 1], (0,), BehaviourJudgement(2, ("step equality",))),
     ]
     assert left_out == 6
 
@@ -144,7 +144,9 @@ def test_an_action_beyond_what_is_judged_need_not_be_known(tmp_path: Path) -> No
     store = saved(tmp_path / "s", [([0, 1, 0], [0, 7], "diverged", "action refused")])
     said = listing(tmp_path / "listing", (0, True, 2, 0, [], []))
     cases, left_out = sample(store, PREPARED, said, 1, seed=1)
-    assert [told(case) for case in cases] == [(0, [0, 1], (0,), Judgement(2, ("step equality",)))]
+    assert [told(case) for case in cases] == [
+        (0, [0, 1], (0,), BehaviourJudgement(2, ("step equality",)))
+    ]
     assert left_out == 0
 
 
@@ -152,7 +154,7 @@ def test_the_reason_of_a_doubt_is_told(tmp_path: Path) -> None:
     store = saved(tmp_path / "s", [length(0, 1, 0)])
     said = listing(tmp_path / "listing", (0, False, 1, 3, [], ["Small: no value", "Next: none"]))
     ((_, states, _, audit),) = map(told, sample(store, PREPARED, said, 1, seed=1)[0])
-    assert (states, audit) == ([0, 1, 0], Judgement(1, (), "Small: no value; Next: none"))
+    assert (states, audit) == ([0, 1, 0], BehaviourJudgement(1, (), "Small: no value; Next: none"))
 
 
 def test_damage_is_noticed_before_a_trace_is_judged(tmp_path: Path) -> None:

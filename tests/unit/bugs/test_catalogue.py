@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from conformance.bugs.fault import (
+    BlindSpot,
     Catalogue,
     Fault,
-    NotApplicable,
+    InapplicableBug,
     Patch,
-    Unseen,
     built_in_catalogues,
     copied,
     load_catalogue,
@@ -120,9 +120,9 @@ def test_refuses_a_file_that_does_not_exist(tmp_path: Path) -> None:
 def two_catalogues() -> list[Catalogue]:
     """One with X1, X2 and X3, which the spec does not see; one with Y1, and Y2 beyond it."""
     two = Fault("X2", "KAFKA-2", "another", ("seq",), ())
-    three = Fault("X3", "KAFKA-3", "a metric", ("seq",), (), unseen=Unseen("a metric", ("t",)))
+    three = Fault("X3", "KAFKA-3", "a metric", ("seq",), (), unseen=BlindSpot("a metric", ("t",)))
     other = Fault("Y1", "KAFKA-4", "of another system", ("seq",), ())
-    beyond = NotApplicable("Y2", "KAFKA-5", "of a conversion", "there is none")
+    beyond = InapplicableBug("Y2", "KAFKA-5", "of a conversion", "there is none")
     return [
         Catalogue("one", (), (a_fault(), two, three), short=("X2",)),
         Catalogue("other", (), (other,), not_applicable=(beyond,)),

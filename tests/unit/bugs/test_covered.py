@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance.bugs.covered import METRIC, NO_FUNCTION, NOT_ENTERED, Covered, Module, read_below
+from conformance.bugs.covered import (
+    METRIC,
+    NO_FUNCTION,
+    NOT_ENTERED,
+    CoveredModule,
+    CoveredStatements,
+    read_below,
+)
 from conformance.bugs.mutants import draw, mutants_of
 from conformance.bugs.scope import files_of
 from conformance.errors import UserError
@@ -36,11 +43,11 @@ class Log:
 """
 
 
-def covered(*reached: int) -> Covered:
+def covered(*reached: int) -> CoveredStatements:
     """Of the module `a`, where the statements of these lines are reached; `b` is below."""
     mutants = mutants_of("a.py", TEXT)
     statements = {one.statement for one in mutants if one.line in reached}
-    return Covered({"a.py": Module(TEXT)}, {"a.py": statements}, {"b.py": "bytes"})
+    return CoveredStatements({"a.py": CoveredModule(TEXT)}, {"a.py": statements}, {"b.py": "bytes"})
 
 
 def test_each_mutant_that_is_set_aside_has_one_reason() -> None:
@@ -76,7 +83,7 @@ def test_a_condition_of_nothing_but_counting_only_counts() -> None:
     """Where one branch does more, the condition decides something."""
     mutants = mutants_of("a.py", COUNTS)
     reached = {one.statement for one in mutants}
-    found = Covered({"a.py": Module(COUNTS)}, {"a.py": reached}, {})
+    found = CoveredStatements({"a.py": CoveredModule(COUNTS)}, {"a.py": reached}, {})
 
     set_aside = {one.line: found.set_aside(one) for one in mutants}
     assert set_aside == {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.bugs.forks import Answer, Task, forks, rewrite
+from conformance.bugs.forks import ForkTask, TaskOutcome, forks, rewrite
 
 TEXT = "def number():\n    return 1\n"
 
@@ -35,14 +35,16 @@ def becoming(text: str) -> Callable[[Path], None]:
     return lambda package: rewrite(package / "a.py", text)
 
 
-def answers(package: str, *tasks: Task, jobs: int = 2) -> dict[str, Answer]:
+def answers(package: str, *tasks: ForkTask, jobs: int = 2) -> dict[str, TaskOutcome]:
     with forks(package, jobs) as children:
         return {answer.key: answer for answer in children.run(iter(tasks))}
 
 
 def test_each_child_runs_its_own_copy(package: str) -> None:
     texts = {str(n): TEXT.replace("1", str(n)) for n in (2, 3, 4)}
-    found = answers(package, *(Task(key, told, becoming(text), 60) for key, text in texts.items()))
+    found = answers(
+        package, *(ForkTask(key, told, becoming(text), 60) for key, text in texts.items())
+    )
     assert {key: answer.content for key, answer in found.items()} == {
         "2": b"2",
         "3": b"3",
@@ -52,15 +54,15 @@ def test_each_child_runs_its_own_copy(package: str) -> None:
 
 
 def test_what_a_child_raises_is_told(package: str) -> None:
-    broken = Task("broken", told, becoming("raise ValueError('no module')\n"), 60)
+    broken = ForkTask("broken", told, becoming("raise ValueError('no module')\n"), 60)
     found = answers(package, broken)["broken"]
     assert (found.content, found.ended) == (b"", True)
     assert "no module" in found.raised
 
 
 def test_who_never_ends_is_killed_and_the_others_go_on(package: str) -> None:
-    endless = Task("endless", told, becoming("while True:\n    pass\n"), 1)
-    other = Task("other", told, becoming(TEXT), 60)
+    endless = ForkTask("endless", told, becoming("while True:\n    pass\n"), 1)
+    other = ForkTask("other", told, becoming(TEXT), 60)
     found = answers(package, endless, other)
     assert (found["endless"].ended, found["endless"].raised) == (False, "")
     assert found["other"].content == b"1"

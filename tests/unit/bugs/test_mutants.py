@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance.bugs.mutants import LOCK, Mutant, differs, draw, mutants_of, named
-from conformance.bugs.reach import Noting, Reach, Statement, note_reached, statements_of
+from conformance.bugs.reach import Statement, StatementReach, TestReach, note_reached, statements_of
 from conformance.bugs.scope import changed_files, files_of, systems_of
 from conformance.errors import DataError, UserError
 from conformance.resources import resource_root
@@ -139,23 +139,23 @@ def test_a_copy_notes_which_statements_each_test_runs(noted: tuple[Path, list[Mu
     lines = {Statement(one.file, one.statement): one.line for one in mutants}
     note_reached(package, statements)
     function = importlib.import_module("noted.a").f
-    noting = Noting("noted", len(statements))
+    noting = TestReach("noted", len(statements))
     for argument, result in ((1, 0), (2, 2)):
         noting.begin()
         assert function(argument) == result
         noting.end()
     content = noting.reach().to_bytes()
-    reach = Reach.from_bytes(content, len(statements))
+    reach = StatementReach.from_bytes(content, len(statements))
     by_line = {lines[one]: reach.tests(number) for number, one in enumerate(statements)}
     assert by_line == {5: [0, 1], 10: [0, 1], 11: [1], 12: [0, 1]}, "what imports run, all run"
     assert reach.statements == frozenset(range(len(statements)))
     with pytest.raises(DataError, match="no notes of 90 statements"):
-        Reach.from_bytes(content, 90)
+        StatementReach.from_bytes(content, 90)
 
 
 def test_nothing_reaches_nothing() -> None:
-    assert len(Reach.of_nothing()) == 0
-    assert Reach.of_nothing().statements == frozenset()
+    assert len(StatementReach.of_nothing()) == 0
+    assert StatementReach.of_nothing().statements == frozenset()
 
 
 def test_a_systems_files_are_those_that_its_adapter_imports() -> None:

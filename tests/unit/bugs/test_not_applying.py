@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from conformance.bugs import bench, canary
-from conformance.bugs.bench import Effort, run_bench
+from conformance.bugs.bench import BugEffort, run_bench
 from conformance.bugs.fault import Catalogue, Fault, Patch
-from conformance.bugs.worker import Found
+from conformance.bugs.worker import FaultSearchResult
 from conformance.events import Event, Finding, StageFinished
 from conformance.stages.context import Context
 from conformance.verdict import Verdict
@@ -24,7 +24,7 @@ FITTING = Fault(
     ("seq",),
     (Patch("clock.py", "import time\n", "import time  # faulty\n"),),
 )
-KILLED = Found(killed=True, oracle="transition suite", counterexample_length=3)
+KILLED = FaultSearchResult(killed=True, oracle="transition suite", counterexample_length=3)
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_a_canary_that_applies_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_canary_that_survives_fails_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "by_oracles", lambda *_: Found(killed=False))
+    monkeypatch.setattr(bench, "by_oracles", lambda *_: FaultSearchResult(killed=False))
     events = canary_of(FITTING, monkeypatch)
 
     assert of_stage(events).verdict is Verdict.FAIL
@@ -75,7 +75,7 @@ def test_a_canary_that_survives_fails_the_gate(monkeypatch: pytest.MonkeyPatch) 
 def test_the_bench_goes_on_after_a_fault_that_does_not_apply() -> None:
     events: list[Event] = []
     changed, fitting = run_bench(
-        [Catalogue("small", (), (CHANGED, FITTING))], Effort(), events.append
+        [Catalogue("small", (), (CHANGED, FITTING))], BugEffort(), events.append
     )
 
     assert (changed.verdict, fitting.verdict) == (Verdict.INCONCLUSIVE, Verdict.PASS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.bugs.worker import Begun, Found, Job
+from conformance.bugs.worker import BugJob, FaultSearchResult, PartStarted
 from conformance.cli import bugs as command
 from conformance.errors import ExitCode
 
@@ -16,15 +16,17 @@ from conformance.errors import ExitCode
 @pytest.mark.parametrize(
     ("found", "code", "told"),
     [
-        pytest.param(Found(killed=False, steps=7), ExitCode.PASS, "and 7 steps", id="nothing"),
         pytest.param(
-            Found(killed=True, oracle="Hypothesis", title="Fetch"),
+            FaultSearchResult(killed=False, steps=7), ExitCode.PASS, "and 7 steps", id="nothing"
+        ),
+        pytest.param(
+            FaultSearchResult(killed=True, oracle="Hypothesis", title="Fetch"),
             ExitCode.FAIL,
             "by the",
             id="found",
         ),
         pytest.param(
-            Found(killed=False, note="gave up after 900 s"),
+            FaultSearchResult(killed=False, note="gave up after 900 s"),
             ExitCode.INCONCLUSIVE,
             "not all was done: gave up",
             id="not done",
@@ -32,7 +34,7 @@ from conformance.errors import ExitCode
     ],
 )
 def test_the_verdict_on_a_clean_copy(
-    found: Found,
+    found: FaultSearchResult,
     code: ExitCode,
     told: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -57,13 +59,17 @@ def test_the_list_says_what_the_spec_does_not_see(capsys: pytest.CaptureFixture[
 def test_all_systems_are_asked_and_each_finding_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[Job] = []
+    asked: list[BugJob] = []
 
-    def judged(job: Job, _folder: Path, _timeout: float, tell: Callable[[Begun], None]) -> Found:
+    def judged(
+        job: BugJob, _folder: Path, _timeout: float, tell: Callable[[PartStarted], None]
+    ) -> FaultSearchResult:
         asked.append(job)
-        tell(Begun(f"transition suite of {job.models[0]}", 0, 4))
+        tell(PartStarted(f"transition suite of {job.models[0]}", 0, 4))
         title = f"{job.system} differs"
-        return Found(killed=job.system != "group", oracle="Hypothesis", title=title, note="")
+        return FaultSearchResult(
+            killed=job.system != "group", oracle="Hypothesis", title=title, note=""
+        )
 
     monkeypatch.setattr(command, "by_oracles", judged)
     with pytest.raises(SystemExit) as ended:
@@ -82,9 +88,9 @@ def test_a_spent_budget_leaves_each_later_system_hardly_any(
 ) -> None:
     budgets: list[float] = []
 
-    def judged(job: Job, *_: object) -> Found:
+    def judged(job: BugJob, *_: object) -> FaultSearchResult:
         budgets.append(job.budget)
-        return Found(killed=False, note=f"no time for {job.system}")
+        return FaultSearchResult(killed=False, note=f"no time for {job.system}")
 
     monkeypatch.setattr(command, "by_oracles", judged)
     with pytest.raises(SystemExit) as ended:

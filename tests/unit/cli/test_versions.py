@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.cli.versions import _names, _table
-from conformance.stages.versions import Answer, Cell
+from conformance.stages.versions import ModelOutcome, VersionCell
 
 
 @pytest.mark.parametrize(
@@ -25,10 +25,12 @@ def test_a_bare_version_is_one_of_the_system_before_it(given: str, names: list[s
 
 def test_the_matrix_has_a_row_for_each_model_and_a_column_for_each_system() -> None:
     cells = [
-        Cell("kafka-3.8.1", "fine", Answer.DEVIATES, ("A", "B"), tests=962, steps=12229),
-        Cell("kafka-3.8.1", "coarse-2b", Answer.LEFT_OUT, reason="it cannot"),
-        Cell("kafka-4.4.0", "fine", Answer.AGREES),
-        Cell("kafka-4.4.0", "coarse-2b", Answer.NEW),
+        VersionCell(
+            "kafka-3.8.1", "fine", ModelOutcome.DEVIATES, ("A", "B"), tests=962, steps=12229
+        ),
+        VersionCell("kafka-3.8.1", "coarse-2b", ModelOutcome.LEFT_OUT, reason="it cannot"),
+        VersionCell("kafka-4.4.0", "fine", ModelOutcome.AGREES),
+        VersionCell("kafka-4.4.0", "coarse-2b", ModelOutcome.NEW),
     ]
     assert _table(cells) == [
         "           kafka-3.8.1              kafka-4.4.0",

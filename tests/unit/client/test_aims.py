@@ -9,10 +9,10 @@ import pytest
 
 from conformance.client.answers import WISHES
 from conformance.client.duties import AIMS, FATAL, Act, DutyKind
-from conformance.client.example import Kind, Plan, _Example, aim_of
-from conformance.client.subject import Subject
+from conformance.client.example import ClientKind, ExamplePlan, _Example, aim_of
+from conformance.client.subject import JoiningClient
 
-STATIC = Subject("orders", frozenset({"range"}), "instance", joins_twice=True)
+STATIC = JoiningClient("orders", frozenset({"range"}), "instance", joins_twice=True)
 REFUSED = [api for api, errors in WISHES.items() if errors]
 EXAMPLES = range(1, 2 * len(AIMS) + 1)
 
@@ -38,7 +38,7 @@ def test_each_aim_has_an_example_of_a_static_member_and_one_of_a_dynamic() -> No
     assert aim_of(EXAMPLES[-1] + 1) == aim_of(1)
 
 
-def no_kind(subject: Subject) -> Kind:
+def no_kind(subject: JoiningClient) -> ClientKind:
     """Nobody joins here."""
     raise AssertionError(subject)
 
@@ -46,7 +46,7 @@ def no_kind(subject: Subject) -> Kind:
 def example_of(aim: DutyKind, folder: Path) -> _Example:
     """A static member's example with this aim, before anything has been answered."""
     number = next(one for one in EXAMPLES if one % 2 == 0 and aim_of(one) == aim)
-    example = _Example(Plan("x", 1), number, no_kind, False, folder)
+    example = _Example(ExamplePlan("x", 1), number, no_kind, False, folder)
     example.subject = STATIC
     return example
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kio.schema.errors import ErrorCode
 
-from conformance.client.answers import Answers
+from conformance.client.answers import AllowedAnswers
 from conformance.client.duties import AIMS, DutyKind
 from conformance.client.example import LIMITS, silent
 from conformance.client.messages import (
@@ -23,12 +23,12 @@ from conformance.client.messages import (
     lost_event,
     step_event,
 )
-from conformance.client.process import Callback, Callbacks, arguments
+from conformance.client.process import Callback, CallbackPipe, arguments
 from conformance.client.requests import MemberRequest
-from conformance.client.subject import Names, Subject, subject_of
+from conformance.client.subject import JoiningClient, MemberNames, subject_of
 from conformance.errors import UserError
 from conformance.judge.events import Event
-from conformance.judge.follow import Following
+from conformance.judge.follow import FollowedRecording
 from conformance.kafka.consumer_protocol import assignment_bytes, subscription_bytes
 from conformance.modelcheck.prepare import bound
 from conformance.stages.client import variant_model
@@ -41,13 +41,13 @@ from tests.unit.client.asked import (
     sync_request,
 )
 
-SUBJECT = Subject("orders", frozenset({"range"}), None, joins_twice=True)
+SUBJECT = JoiningClient("orders", frozenset({"range"}), None, joins_twice=True)
 STATIC = replace(SUBJECT, instance="instance")
 FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "9"}
-NAMES = Names("salt")
+NAMES = MemberNames("salt")
 
 
-def spec_of(variant: str, subject: Subject = SUBJECT) -> Spec:
+def spec_of(variant: str, subject: JoiningClient = SUBJECT) -> Spec:
     model = with_constants(variant_model(variant), {**subject.constants(), **FREE})
     return bound(model, find_tools()).spec
 
@@ -91,9 +91,9 @@ def commit(generation: int, member: str) -> MemberRequest:
 class Loop:
     """A client and a coordinator that talk as the test says."""
 
-    def __init__(self, spec: Spec, subject: Subject = SUBJECT) -> None:
-        self.following = Following(spec, silent(told=True), LIMITS)
-        self.answers = Answers(spec, subject.others)
+    def __init__(self, spec: Spec, subject: JoiningClient = SUBJECT) -> None:
+        self.following = FollowedRecording(spec, silent(is_told=True), LIMITS)
+        self.answers = AllowedAnswers(spec, subject.others)
         self.messages = Messages(subject, NAMES, told=True)
         self.behind = 0
 
@@ -379,7 +379,7 @@ def test_a_client_that_cannot_be_judged_is_told_so() -> None:
 
 
 def test_callbacks_are_lines_in_a_pipe(tmp_path: Path) -> None:
-    pipe = Callbacks(tmp_path)
+    pipe = CallbackPipe(tmp_path)
     assert pipe.read() == []
     with pipe.path.open("a", encoding="utf-8") as file:
         file.write('{"event": "assigned", "partitions": [["orders", 1]]}\n{"event": "lo')

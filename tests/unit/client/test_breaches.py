@@ -17,10 +17,10 @@ from conformance.client.breaches import (
     subscription_of,
     unreadable_parts,
 )
-from conformance.client.given import Given
+from conformance.client.given import GivenAnswers
 from conformance.client.logs import RecordLogs
 from conformance.client.requests import MemberRequest
-from conformance.client.server import Link, Server, narrower
+from conformance.client.server import ClientLink, Server, narrower
 from conformance.client.subject import assignment_bytes, subject_of
 from conformance.kafka.consumer_protocol import subscription_bytes
 from conformance.kafka.entities import (
@@ -111,9 +111,9 @@ PLACE = ("kconform", 0)
 
 
 @pytest.fixture
-def given() -> Given:
+def given() -> GivenAnswers:
     """Partition 0 in generation 2; records 0 to 2 of it."""
-    subject = Given(RecordLogs(3))
+    subject = GivenAnswers(RecordLogs(3))
     subject.logs.read(PLACE, 0)
     answer = newest("sync_group", "response").SyncGroupResponse(
         throttle_time=NO_TIME,
@@ -142,7 +142,7 @@ def commit(partition: int, offset: int, generation: int = 2) -> MemberRequest:
     ],
 )
 def test_a_commit_is_of_records_and_partitions_that_were_given(
-    given: Given, request_: MemberRequest, what: str
+    given: GivenAnswers, request_: MemberRequest, what: str
 ) -> None:
     titles = [breach.title for breach in given.committed(request_)]
     assert len(titles) == (1 if what else 0)
@@ -162,7 +162,7 @@ def fetch(*partitions: int) -> Any:
 
 
 def test_a_fetch_is_of_what_the_client_holds_once_it_has_read_its_assignment(
-    given: Given, monkeypatch: pytest.MonkeyPatch
+    given: GivenAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert list(given.fetched(fetch(1), reads=60.0)) == []
     monkeypatch.setattr(given_module.time, "monotonic", lambda: 1e12)
@@ -189,12 +189,12 @@ class Notes:
     def arrived(self, request: Any) -> None:
         self.arrivals.append(request)
 
-    async def exchange(self, request: Any, link: Link) -> Any:
+    async def exchange(self, request: Any, link: ClientLink) -> Any:
         return newest("heartbeat", "response").HeartbeatResponse(
             throttle_time=NO_TIME, error_code=ErrorCode.none
         )
 
-    def dropped(self, requests: Any, link: Link) -> None:
+    def dropped(self, requests: Any, link: ClientLink) -> None:
         pass
 
     def passed(self, received: Received) -> None:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from conformance.inspect.invariants import INVARIANTS, Invariant, Scope
+from conformance.inspect.invariants import INVARIANTS, Invariant, InvariantScope
 from tests.planted.faults import FAULTS
 
 PAGE = Path(__file__).parents[3] / "docs" / "disk-invariants.md"
 
 
-def marks(scope: Scope) -> tuple[str, str]:
+def marks(scope: InvariantScope) -> tuple[str, str]:
     """Between which lines of the page a table stands."""
     return f"<!-- {scope}: begin -->", f"<!-- {scope}: end -->"
 
 
-def table(scope: Scope) -> str:
+def table(scope: InvariantScope) -> str:
     """The rows of a scope, in Markdown: a heading and a list for each."""
     return "\n\n".join(_row(one) for one in INVARIANTS if one.scope is scope)
 
@@ -49,7 +49,7 @@ def _sentences(text: str) -> str:
     return re.sub(r"(?<=\.) (?=[A-Z])", "\n  ", text)
 
 
-def shown(page: str, scope: Scope) -> str:
+def shown(page: str, scope: InvariantScope) -> str:
     """The table that the page shows."""
     begin, end = marks(scope)
     return page.partition(f"{begin}\n\n")[2].partition(f"\n\n{end}")[0]
@@ -58,7 +58,7 @@ def shown(page: str, scope: Scope) -> str:
 def main() -> None:
     """Write the tables."""
     page = PAGE.read_text("utf-8")
-    for scope in Scope:
+    for scope in InvariantScope:
         begin, end = marks(scope)
         before, _, rest = page.partition(begin)
         page = f"{before}{begin}\n\n{table(scope)}\n\n{end}{rest.partition(end)[2]}"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from conformance.inspect.consumer_groups import ConsumerGroups
-from conformance.inspect.groups import CONSUMER, GroupLog, JudgedGroup, Stored, Topics
-from conformance.inspect.history import Controller, Elections, Registration
+from conformance.inspect.groups import CONSUMER, GroupLog, GroupRecordCopy, JudgedGroup, Topics
+from conformance.inspect.history import Elections, MetadataHistory, Registration
 from conformance.inspect.specifications import CONSUMER_GROUP, Specifications
 
 SPECIFICATION = Specifications()[CONSUMER_GROUP]
@@ -23,7 +23,7 @@ def topics(partitions: int = 2) -> Topics:
     created = Registration(1, 0, 1, 0, (1,), 0, (1,))
     elections = Elections("T", (created,), True)
     return Topics(
-        Controller(
+        MetadataHistory(
             {("t", number): elections for number in range(partitions)},
             {"t": partitions},
             frozenset(),
@@ -94,13 +94,15 @@ HISTORY = [JOINED, SECOND, GIVES_BACK, DONE, TAKES, LEAVES]
 
 
 def judged(batches: Sequence[Sequence[Write]], *, cleaned: int = 0, known: int = 2) -> JudgedGroup:
-    records: list[Stored] = []
+    records: list[GroupRecordCopy] = []
     for batch in batches:
         base = len(records)
         for number, one in enumerate(batch, base):
             key = {"groupId": "g"} | ({"memberId": one.member} if one.member else {})
             text = None if one.value is None else json.dumps(one.value)
-            records.append(Stored(number, base, NOW, f"ConsumerGroup{one.kind}Key", key, text))
+            records.append(
+                GroupRecordCopy(number, base, NOW, f"ConsumerGroup{one.kind}Key", key, text)
+            )
     groups = ConsumerGroups(SPECIFICATION, topics(known), {("b1", 0): cleaned})
     return groups.judge(GroupLog("g", CONSUMER, 0, "b1", tuple(records)))
 

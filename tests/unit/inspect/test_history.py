@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.inspect.evidence import METADATA, Evidence
-from conformance.inspect.history import Controller, controller, is_unclean
+from conformance.inspect.history import MetadataHistory, controller, is_unclean
 from conformance.inspect.store import PartWriter
 
 TOPIC = ("TopicRecord", {"name": "t", "topicId": "id"})
@@ -26,7 +26,7 @@ def change(**body: Any) -> tuple[str, dict[str, Any]]:
     return "PartitionChangeRecord", {"topicId": "id", "partitionId": 0, **body}
 
 
-def replayed(tmp_path: Path, *rows: dict[str, Any]) -> Controller:
+def replayed(tmp_path: Path, *rows: dict[str, Any]) -> MetadataHistory:
     columns = dict.fromkeys(METADATA.names)
     with PartWriter(tmp_path, 0) as writer:
         for row in rows:

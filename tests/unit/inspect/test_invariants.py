@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.inspect.damage import KINDS
-from conformance.inspect.invariants import INVARIANTS, Scope
+from conformance.inspect.invariants import INVARIANTS, InvariantScope
 from conformance.inspect.reading.names import IDENTITY_FILES, OFFSET_CHECKPOINTS
 from conformance.inspect.specifications import REPLICATION, Specifications
 from tests.planted.faults import FAULTS
@@ -18,8 +18,8 @@ FORMULAS = {
 }
 
 
-@pytest.mark.parametrize("scope", Scope)
-def test_the_page_shows_the_table(scope: Scope) -> None:
+@pytest.mark.parametrize("scope", InvariantScope)
+def test_the_page_shows_the_table(scope: InvariantScope) -> None:
     page = PAGE.read_text("utf-8")
     assert shown(page, scope) == table(scope), "run python -m tests.unit.inspect.invariants_page"
 

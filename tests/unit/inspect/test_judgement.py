@@ -11,11 +11,11 @@ from conformance.inspect.abstraction import CacheEntry
 from conformance.inspect.copies import Copies, Copy
 from conformance.inspect.formulas import ReplicationFormulas
 from conformance.inspect.history import Elections, Registration
-from conformance.inspect.judgement import Judge, Judged
-from conformance.inspect.lines import Line
-from conformance.inspect.partitions import Log, Run
+from conformance.inspect.judgement import PartitionJudge, PartitionJudgement
+from conformance.inspect.lines import ServerLogLine
+from conformance.inspect.partitions import EpochRun, ReplicaLog
 from conformance.inspect.specifications import REPLICATION, Specifications
-from conformance.inspect.subjects import Held, Subject
+from conformance.inspect.subjects import InspectedPartition, ReplicaCopy
 from conformance.verdict import Verdict
 
 SPECIFICATION = Specifications()[REPLICATION]
@@ -24,27 +24,29 @@ NODES = {"b1": 1, "b2": 2, "b3": 3}
 NOW = 1_000_000
 
 
-def log_of(broker: str, *runs: Run) -> Log:
-    return Log(broker, "", runs[0].start, runs[-1].end, runs, (), {}, len(runs), 2, NOW - 900_000)
+def log_of(broker: str, *runs: EpochRun) -> ReplicaLog:
+    return ReplicaLog(
+        broker, "", runs[0].start, runs[-1].end, runs, (), {}, len(runs), 2, NOW - 900_000
+    )
 
 
 @dataclass(frozen=True)
 class Story:
     """What the copies hold: by broker runs, high watermark and epoch cache."""
 
-    logs: Mapping[str, Sequence[Run]]
+    logs: Mapping[str, Sequence[EpochRun]]
     watermarks: Mapping[str, int]
     elections: Sequence[Registration]
     caches: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
-    lines: Sequence[Line] = ()
+    lines: Sequence[ServerLogLine] = ()
     clean: bool = True
     snapshots: Sequence[Registration] = ()
     nameless: Sequence[str] = ()
     """Brokers of which no meta.properties is here."""
 
-    def judged(self) -> Judged:
+    def judged(self) -> PartitionJudgement:
         held = {broker: self._held(broker) for broker in self.logs}
-        subject = Subject(
+        subject = InspectedPartition(
             ("orders", 0),
             held,
             (),
@@ -53,12 +55,12 @@ class Story:
             tuple(self.lines),
             False,
         )
-        return Judge(self._copies(), NOW, FORMULAS).judge(subject)
+        return PartitionJudge(self._copies(), NOW, FORMULAS).judge(subject)
 
-    def _held(self, broker: str) -> Held:
+    def _held(self, broker: str) -> ReplicaCopy:
         runs = self.logs[broker]
         cache = self.caches.get(broker, [(run.epoch, run.start) for run in runs])
-        return Held(
+        return ReplicaCopy(
             broker,
             "",
             log_of(broker, *runs),
@@ -88,20 +90,22 @@ def registration(epoch: int, leader: int, isr: str, *, change: int = 0) -> Regis
     return Registration(number, NOW - 800_000 + number, leader, epoch, members, number, (1, 2, 3))
 
 
-def started(broker: str, epoch: int, offset: int, watermark: int, *, leads: bool = False) -> Line:
-    return Line(broker, "started", NOW, f"{broker}.log:{epoch}", "starts", leads, 1, epoch, offset,
+def started(
+    broker: str, epoch: int, offset: int, watermark: int, *, leads: bool = False
+) -> ServerLogLine:
+    return ServerLogLine(broker, "started", NOW, f"{broker}.log:{epoch}", "starts", leads, 1, epoch, offset,
                 watermark)  # fmt: skip
 
 
-def line_of(broker: str, kind: str, offset: int) -> Line:
-    return Line(broker, kind, NOW, f"{broker}.log:9", f"{kind} at {offset}", offset=offset)
+def line_of(broker: str, kind: str, offset: int) -> ServerLogLine:
+    return ServerLogLine(broker, kind, NOW, f"{broker}.log:9", f"{kind} at {offset}", offset=offset)
 
 
-def told(judged: Judged) -> set[tuple[str, tuple[int, int] | None, str]]:
+def told(judged: PartitionJudgement) -> set[tuple[str, tuple[int, int] | None, str]]:
     return {(one.kind, one.offsets, str(one.verdict)) for one in judged.notes.found}
 
 
-ALL = {"b1": [Run(0, 10, 0)], "b2": [Run(0, 10, 0)], "b3": [Run(0, 10, 0)]}
+ALL = {"b1": [EpochRun(0, 10, 0)], "b2": [EpochRun(0, 10, 0)], "b3": [EpochRun(0, 10, 0)]}
 WHOLE = dict.fromkeys(ALL, 10)
 QUIET = Story(ALL, WHOLE, [registration(0, 1, "123")])
 
@@ -116,14 +120,14 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
     "a follower out of the ISR that is behind lacks nothing that it owes": (
         replace(
             QUIET,
-            logs=ALL | {"b3": [Run(0, 4, 0)]},
+            logs=ALL | {"b3": [EpochRun(0, 4, 0)]},
             watermarks=WHOLE | {"b3": 4},
             elections=[registration(0, 1, "12")],
         ),
         set(),
     ),
     "a member of the ISR lost its end": (
-        replace(QUIET, logs=ALL | {"b3": [Run(0, 4, 0)]}),
+        replace(QUIET, logs=ALL | {"b3": [EpochRun(0, 4, 0)]}),
         {
             ("HighWatermarkWithinLog", (4, 10), "fail"),
             ("ElectableHasExposed", (4, 10), "fail"),
@@ -131,7 +135,7 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
     ),
     "a clean election of a replica without the exposed end loses it": (
         Story(
-            {"b1": [Run(0, 10, 0)], "b2": [Run(0, 8, 0), Run(8, 11, 2)]},
+            {"b1": [EpochRun(0, 10, 0)], "b2": [EpochRun(0, 8, 0), EpochRun(8, 11, 2)]},
             {"b1": 10, "b2": 11},
             in_order(registration(0, 1, "12"), registration(2, 2, "2")),
         ),
@@ -142,7 +146,7 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
     ),
     "an unclean election loses it, and is told as such": (
         Story(
-            {"b1": [Run(0, 10, 0)], "b2": [Run(0, 8, 0), Run(8, 11, 1)]},
+            {"b1": [EpochRun(0, 10, 0)], "b2": [EpochRun(0, 8, 0), EpochRun(8, 11, 1)]},
             {"b1": 10, "b2": 11},
             in_order(registration(0, 1, "1"), registration(1, 2, "2")),
         ),
@@ -150,19 +154,22 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
     ),
     "two logs that differ below a record on which they agree": (
         Story(
-            {"b1": [Run(0, 5, 0), Run(5, 9, 2)], "b2": [Run(0, 4, 0), Run(4, 5, 1), Run(5, 9, 2)]},
+            {
+                "b1": [EpochRun(0, 5, 0), EpochRun(5, 9, 2)],
+                "b2": [EpochRun(0, 4, 0), EpochRun(4, 5, 1), EpochRun(5, 9, 2)],
+            },
             {"b1": 4, "b2": 4},
             in_order(registration(0, 1, "12"), registration(1, 2, "12"), registration(2, 1, "12")),
         ),
         {("LogMatching", (4, 5), "fail")},
     ),
     "an epoch that the controller never gave out": (
-        replace(QUIET, logs=ALL | {"b2": [Run(0, 8, 0), Run(8, 10, 7)]}, watermarks={}),
+        replace(QUIET, logs=ALL | {"b2": [EpochRun(0, 8, 0), EpochRun(8, 10, 7)]}, watermarks={}),
         {("KnownEpochIsRegistered", (8, 10), "fail")},
     ),
     "an epoch that falls": (
         Story(
-            {"b1": [Run(0, 3, 1), Run(3, 6, 0)]},
+            {"b1": [EpochRun(0, 3, 1), EpochRun(3, 6, 0)]},
             {"b1": 0},
             in_order(registration(0, 1, "1"), registration(1, 1, "1")),
             caches={"b1": [(1, 0)]},
@@ -171,7 +178,7 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
     ),
     "an epoch checkpoint from another time": (
         Story(
-            {"b1": [Run(0, 3, 0), Run(3, 6, 1)]},
+            {"b1": [EpochRun(0, 3, 0), EpochRun(3, 6, 1)]},
             {"b1": 6},
             in_order(registration(0, 1, "1"), registration(1, 1, "1")),
             caches={"b1": [(0, 0)]},
@@ -210,7 +217,7 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
     ),
     "a leader's log ends below where its own epoch begins": (
         Story(
-            {"b1": [Run(0, 8, 0), Run(8, 10, 1)], "b2": [Run(0, 5, 0)]},
+            {"b1": [EpochRun(0, 8, 0), EpochRun(8, 10, 1)], "b2": [EpochRun(0, 5, 0)]},
             {"b1": 5, "b2": 5},
             in_order(registration(0, 1, "12"), registration(1, 2, "12")),
         ),
@@ -218,7 +225,7 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
     ),
     "so does that of a replica which came into the ISR in that epoch": (
         Story(
-            {"b1": [Run(0, 8, 0), Run(8, 10, 1)], "b2": [Run(0, 5, 0)]},
+            {"b1": [EpochRun(0, 8, 0), EpochRun(8, 10, 1)], "b2": [EpochRun(0, 5, 0)]},
             {"b1": 5, "b2": 5},
             in_order(
                 registration(0, 1, "1"), registration(1, 1, "1"), registration(1, 1, "12", change=1)
@@ -228,7 +235,7 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
     ),
     "outside the ISR its disk may have been replaced": (
         Story(
-            {"b1": [Run(0, 8, 0), Run(8, 10, 1)], "b2": [Run(0, 5, 0)]},
+            {"b1": [EpochRun(0, 8, 0), EpochRun(8, 10, 1)], "b2": [EpochRun(0, 5, 0)]},
             {"b1": 5, "b2": 5},
             in_order(
                 registration(0, 1, "12"),
@@ -241,9 +248,9 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
     "an election after it explains what is lacking": (
         Story(
             {
-                "b1": [Run(0, 5, 0), Run(5, 6, 2)],
-                "b2": [Run(0, 5, 0), Run(5, 6, 2)],
-                "b3": [Run(0, 8, 0), Run(8, 9, 1)],
+                "b1": [EpochRun(0, 5, 0), EpochRun(5, 6, 2)],
+                "b2": [EpochRun(0, 5, 0), EpochRun(5, 6, 2)],
+                "b3": [EpochRun(0, 8, 0), EpochRun(8, 9, 1)],
             },
             {},
             in_order(registration(0, 1, "1"), registration(1, 1, "1"), registration(2, 2, "2")),
@@ -252,7 +259,10 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
     ),
     "old records without a leader epoch, and newer ones that have one": (
         Story(
-            {"b1": [Run(0, 4, -1), Run(4, 10, 1)], "b2": [Run(0, 4, -1), Run(4, 7, 1)]},
+            {
+                "b1": [EpochRun(0, 4, -1), EpochRun(4, 10, 1)],
+                "b2": [EpochRun(0, 4, -1), EpochRun(4, 7, 1)],
+            },
             {"b1": 10, "b2": 10},
             in_order(registration(0, 1, "12"), registration(1, 1, "12")),
             caches={"b1": [(1, 4)], "b2": [(1, 4)]},
@@ -301,8 +311,8 @@ def test_what_was_lost_names_who_wrote_it_and_which_election_lost_it() -> None:
     assert any(reason.outcome == "is FALSE" for reason in found.reasons)
 
 
-def cut(broker: str, offset: int) -> Line:
-    return Line(
+def cut(broker: str, offset: int) -> ServerLogLine:
+    return ServerLogLine(
         broker, "truncated", NOW, f"{broker}.log:9", f"Truncating to {offset}", offset=offset
     )
 
@@ -317,7 +327,10 @@ TRUNCATIONS = {
 def test_a_truncation_is_held_against_what_was_exposed(name: str) -> None:
     follows, offset, kind = TRUNCATIONS[name]
     elections = in_order(registration(0, 3, "123"), registration(1, 1, "123"))
-    logs = {"b1": [Run(0, 8, 0), Run(8, 9, 1)], "b3": [Run(0, 8, 0), Run(8, 9, 1)]}
+    logs = {
+        "b1": [EpochRun(0, 8, 0), EpochRun(8, 9, 1)],
+        "b3": [EpochRun(0, 8, 0), EpochRun(8, 9, 1)],
+    }
     judged = Story(logs, {}, elections, lines=[follows, cut("b3", offset)]).judged()
     (truncation,) = judged.truncations
     assert truncation.cuts_exposed == bool(kind)
@@ -327,7 +340,10 @@ def test_a_truncation_is_held_against_what_was_exposed(name: str) -> None:
 def test_a_restart_in_the_same_epoch_exposes_nothing_in_an_earlier_one() -> None:
     """A follower that comes back says "starts at leader epoch 1" again, with a later watermark."""
     elections = in_order(registration(0, 2, "12"), registration(1, 1, "12"))
-    logs = {"b1": [Run(0, 4, 0), Run(4, 9, 1)], "b2": [Run(0, 4, 0), Run(4, 9, 1)]}
+    logs = {
+        "b1": [EpochRun(0, 4, 0), EpochRun(4, 9, 1)],
+        "b2": [EpochRun(0, 4, 0), EpochRun(4, 9, 1)],
+    }
     lines = [started("b2", 1, 9, 9)]
     assert not Story(logs, {"b1": 9, "b2": 9}, elections, lines=lines).judged().notes.found
 
@@ -339,7 +355,7 @@ def test_what_the_copying_may_explain_is_not_proved(clean: bool) -> None:
         elections=in_order(
             registration(0, 1, "123"), replace(registration(1, 1, "123"), time=NOW - 1_000)
         ),
-        logs=ALL | {"b1": [Run(0, 10, 0), Run(10, 12, 1)]},
+        logs=ALL | {"b1": [EpochRun(0, 10, 0), EpochRun(10, 12, 1)]},
         caches={"b1": [(0, 0)]},
         clean=clean,
     )
@@ -356,7 +372,9 @@ def test_without_the_metadata_log_the_logs_are_judged_and_the_rest_is_told() -> 
 
 
 def test_old_batches_without_leader_epoch_are_not_judged() -> None:
-    judged = replace(QUIET, logs={"b1": [Run(0, 5, -1)]}, watermarks={}, caches={"b1": []}).judged()
+    judged = replace(
+        QUIET, logs={"b1": [EpochRun(0, 5, -1)]}, watermarks={}, caches={"b1": []}
+    ).judged()
     assert judged.truths["LogMatching"] is None
     assert any("magic 0 or 1" in one.why for one in judged.notes.unjudged)
 
@@ -372,11 +390,11 @@ def test_an_older_copy_than_the_server_log_is_not_proved_to_be_cut(late: bool) -
 def test_records_that_an_older_copy_may_lack_keep_the_verdict_open() -> None:
     """A leader exposed 10 records while a member of the ISR was copied with 4."""
     story = replace(
-        QUIET, logs=ALL | {"b3": [Run(0, 4, 0)]}, watermarks=WHOLE | {"b3": 4}, clean=False
+        QUIET, logs=ALL | {"b3": [EpochRun(0, 4, 0)]}, watermarks=WHOLE | {"b3": 4}, clean=False
     )
     judge, now = story.judged(), NOW - 50_000
     assert judge.moment.exposed[-1].end == 10  # the exposure is much older than the copies
     recent = {b: replace(c, copied_at=now) for b, c in story._copies().copies.items()}
-    judged = Judge(Copies(recent), NOW, FORMULAS).judge(judge.subject)
+    judged = PartitionJudge(Copies(recent), NOW, FORMULAS).judge(judge.subject)
     assert not [one for one in judged.notes.found if one.verdict is Verdict.FAIL]
     assert any(one.matters and "records from offset 4" in one.what for one in judged.notes.unjudged)

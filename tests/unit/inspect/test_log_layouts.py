@@ -19,7 +19,7 @@ from conformance.inspect.evidence import Evidence
 from conformance.inspect.inspection import Inspection, inspect
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of
 from conformance.inspect.reading.layouts import declared, milliseconds
-from conformance.inspect.reading.lines import Tally, rows
+from conformance.inspect.reading.lines import LineTally, rows
 from conformance.inspect.reading.reader import read
 from conformance.inspect.specifications import Specifications
 from conformance.verdict import Verdict
@@ -194,8 +194,8 @@ def text_of(render: Render, cut: int = 4) -> bytes:
     return "".join(f"{render(said)}\n" for said in story(cut)).encode()
 
 
-def tallied(data: bytes, *layouts: str) -> tuple[Tally, list[Mapping[str, object]]]:
-    tally = Tally()
+def tallied(data: bytes, *layouts: str) -> tuple[LineTally, list[Mapping[str, object]]]:
+    tally = LineTally()
     chosen = tuple(map(declared, layouts)) or tuple(
         declared(row["name"]) for row in TABLE["layout"]
     )

@@ -13,7 +13,7 @@ import pytest
 from conformance.errors import UserError
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of
-from conformance.inspect.reading.layouts import Entry
+from conformance.inspect.reading.layouts import ParsedLine
 from conformance.inspect.reading.lines import Pattern, matched, patterns
 from conformance.inspect.reading.reader import read
 
@@ -401,7 +401,7 @@ def test_every_wording_of_the_table_has_an_example_that_no_other_takes() -> None
 
 
 def wording_of(message: str) -> Pattern | None:
-    entry = Entry("2024-05-04 10:11:12,345", "INFO", message, "kafka")
+    entry = ParsedLine("2024-05-04 10:11:12,345", "INFO", message, "kafka")
     found = matched(entry)
     return None if found is None else found[0]
 

@@ -8,8 +8,8 @@ import pytest
 
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.partitions import (
-    Log,
-    Run,
+    EpochRun,
+    ReplicaLog,
     differing,
     read_blocks,
     read_logs,
@@ -21,7 +21,9 @@ Batch = tuple[int, int, int, int]
 """Base offset, last offset, leader epoch, checksum."""
 
 
-def scanned(tmp_path: Path, logs: dict[str, list[list[Batch]]]) -> tuple[Evidence, list[Log]]:
+def scanned(
+    tmp_path: Path, logs: dict[str, list[list[Batch]]]
+) -> tuple[Evidence, list[ReplicaLog]]:
     """By broker the batches of each segment, whose base is that of its first batch."""
     with PartWriter(tmp_path, 0) as writer:
         for broker, segments in logs.items():
@@ -50,7 +52,7 @@ def test_neighbours_of_one_epoch_are_one_run_over_segments(tmp_path: Path) -> No
     _, (log,) = scanned(
         tmp_path, {"b1": [[(0, 1, 0, 1), (2, 2, 0, 2)], [(3, 4, 0, 3), (5, 5, 2, 4)]]}
     )
-    assert log.runs == (Run(0, 5, 0), Run(5, 6, 2))
+    assert log.runs == (EpochRun(0, 5, 0), EpochRun(5, 6, 2))
     assert (log.start, log.end, log.batches, log.irregularities) == (0, 6, 4, ())
 
 

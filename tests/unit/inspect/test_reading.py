@@ -181,7 +181,7 @@ class TestGoingOn:
         whole = read(inputs, tmp_path / "whole", ())
         reads: list[int] = []
 
-        def dies_at_third(job: Any, part: plan.Part) -> None:
+        def dies_at_third(job: Any, part: plan.ReadingPart) -> None:
             if len(reads) == 2:
                 raise KeyboardInterrupt
             reads.append(part.number)

@@ -11,21 +11,21 @@ from conformance.inspect import damage
 from conformance.inspect.abstraction import CacheEntry
 from conformance.inspect.copies import Copies, Copy
 from conformance.inspect.history import Elections, Registration
-from conformance.inspect.partitions import Log, Run
+from conformance.inspect.partitions import EpochRun, ReplicaLog
 from conformance.inspect.replica_files import misfits
-from conformance.inspect.subjects import Held, Subject
+from conformance.inspect.subjects import InspectedPartition, ReplicaCopy
 from conformance.verdict import Verdict
 
-SOUND = Held(
-    "b1", "", Log("b1", "", 0, 10, (Run(0, 10, 0),), (), {}), 0, 0, "t-0", 10, 0, None, None,
+SOUND = ReplicaCopy(
+    "b1", "", ReplicaLog("b1", "", 0, 10, (EpochRun(0, 10, 0),), (), {}), 0, 0, "t-0", 10, 0, None, None,
     (CacheEntry(0, 0),), recovery_point=10, snapshots=(10,), topic_id="id",
 )  # fmt: skip
 REGISTERED = Registration(7, 1, 1, 0, (1,), 0, (1,))
 
 
-def subject(held: Held, elections: Elections | None, **options: bool) -> Subject:
+def subject(held: ReplicaCopy, elections: Elections | None, **options: bool) -> InspectedPartition:
     compacted = options.get("compacted", False)
-    return Subject(("t", 0), {held.broker: held}, (), elections, (), (), compacted)
+    return InspectedPartition(("t", 0), {held.broker: held}, (), elections, (), (), compacted)
 
 
 def copies(node: int, *, clean: bool) -> Copies:
@@ -33,7 +33,7 @@ def copies(node: int, *, clean: bool) -> Copies:
     return Copies({"b1": Copy("b1", node, "c", shut, 100, 5, 9)})
 
 
-def told(held: Held, *, clean: bool, **options: bool) -> dict[str, Verdict]:
+def told(held: ReplicaCopy, *, clean: bool, **options: bool) -> dict[str, Verdict]:
     known = Elections("id", (REGISTERED,), True)
     found = misfits(subject(held, known, **options), copies(1, clean=clean))
     return {one.kind: one.verdict for one in found}
@@ -45,7 +45,7 @@ def test_files_that_fit_are_not_accused(clean: bool) -> None:
 
 
 FAIL, OPEN = Verdict.FAIL, Verdict.INCONCLUSIVE
-CASES: Mapping[str, tuple[Held, dict[str, Verdict], dict[str, Verdict]]] = {
+CASES: Mapping[str, tuple[ReplicaCopy, dict[str, Verdict], dict[str, Verdict]]] = {
     "log start beyond every end": (
         replace(SOUND, log_start=11), {"log-start-beyond-end": FAIL}, {"log-start-beyond-end": FAIL}
     ),
@@ -73,15 +73,15 @@ CASES: Mapping[str, tuple[Held, dict[str, Verdict], dict[str, Verdict]]] = {
     ),
     "first segments gone": (
         replace(SOUND, first=6, log_start=2,
-                log=Log("b1", "", 6, 10, (Run(6, 10, 0),), (), {})),
+                log=ReplicaLog("b1", "", 6, 10, (EpochRun(6, 10, 0),), (), {})),
         {"head-gone": FAIL}, {},
     ),
     "first batches gone": (
-        replace(SOUND, log=Log("b1", "", 0, 10, (Run(3, 10, 0),), (), {})),
+        replace(SOUND, log=ReplicaLog("b1", "", 0, 10, (EpochRun(3, 10, 0),), (), {})),
         {"head-gone": FAIL}, {"head-gone": FAIL},
     ),
     "first batches gone that a cleaner may have removed": (
-        replace(SOUND, cleaned=5, log=Log("b1", "", 0, 10, (Run(3, 10, 0),), (), {})), {}, {}
+        replace(SOUND, cleaned=5, log=ReplicaLog("b1", "", 0, 10, (EpochRun(3, 10, 0),), (), {})), {}, {}
     ),
     "no epochs written down": (
         replace(SOUND, epoch_cache=None),
@@ -107,7 +107,7 @@ def test_a_file_that_does_not_fit_is_told(name: str) -> None:
 
 
 def test_a_compacted_topic_has_holes_at_its_beginning() -> None:
-    held = replace(SOUND, log=Log("b1", "", 0, 10, (Run(3, 10, 0),), (), {}))
+    held = replace(SOUND, log=ReplicaLog("b1", "", 0, 10, (EpochRun(3, 10, 0),), (), {}))
     assert told(held, clean=True, compacted=True) == {}
 
 

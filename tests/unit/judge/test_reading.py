@@ -13,7 +13,7 @@ from conformance.errors import UserError
 from conformance.judge import reading
 from conformance.judge.events import Clock, EventReader, Recording, read_event
 from conformance.judge.reading import RecordingReader, locate, read_recordings
-from conformance.tla import Action, ActionPattern, Part, Value, make_record, parse_place
+from conformance.tla import Action, ActionPattern, ObservedPart, Value, make_record, parse_place
 from tests.unit.judge.paths import path_of
 from tests.unit.traces.test_store import FREE, HELD, IDENTITY, trace
 
@@ -66,7 +66,7 @@ def test_an_event_carries_what_it_is_given(tmp_path: Path) -> None:
     )
     ((one,),) = [recording.events for recording in load(tmp_path, [line])]
     assert one.actions == (ActionPattern("Take", (None, 2)), ActionPattern("Drop"))
-    assert one.before == (Part(parse_place('log["b1"]'), ()),)
+    assert one.before == (ObservedPart(parse_place('log["b1"]'), ()),)
     assert [str(part.place) for part in one.after] == ["log.b1", "channel.b2.error"]
     assert (one.process, one.sequence, one.clock) == ("b1", 7, Clock(1.5, 0.25))
     assert (one.sent, one.received) == (frozenset(["m1"]), frozenset(["m2", "3"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.kafka.schemas import Message, Schemas, parse_schema
+from conformance.kafka.schemas import MessageSchema, Schemas, parse_schema
 
 _TEXTS = (
     """{ "type": "header", "name": "RequestHeader", "validVersions": "0-2",
@@ -37,7 +37,7 @@ _TEXTS = (
 def _schemas() -> Schemas:
     messages = [parse_schema(text) for text in _TEXTS]
 
-    def of(kind: str) -> dict[int, Message]:
+    def of(kind: str) -> dict[int, MessageSchema]:
         return {one.api_key or 0: one for one in messages if one.kind == kind}
 
     return Schemas({one.name: one for one in messages}, of("request"), of("response"), {}, {})

@@ -8,8 +8,8 @@ import pytest
 
 from conformance.errors import UserError
 from conformance.kafka import incidents
-from conformance.kafka.cluster import NotInTime
-from conformance.kafka.incidents import Incident, Stage, make
+from conformance.kafka.cluster import ClusterTimeout
+from conformance.kafka.incidents import Incident, IncidentStage, make
 from conformance.kafka.jars import KafkaJars
 from conformance.kafka.schemas import Schemas
 
@@ -32,12 +32,12 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the script comes to, attempt by attempt: a reason to start again, or a file's text."""
     left: list[str] = []
 
-    def script(stage: Stage) -> None:
+    def script(stage: IncidentStage) -> None:
         outcome = left.pop(0)
         stage.output.mkdir()
         (stage.output / "half").write_text(outcome)
         if outcome.startswith("late"):
-            raise NotInTime(f"{outcome}\nand a long log")
+            raise ClusterTimeout(f"{outcome}\nand a long log")
 
     monkeypatch.setattr(incidents, "Cluster", NoCluster)
     monkeypatch.setattr(Schemas, "of", lambda _: None)
@@ -58,7 +58,7 @@ def test_a_late_attempt_is_followed_by_another(outcomes: list[str], tmp_path: Pa
 
 def test_the_last_attempt_says_so_and_leaves_nothing(outcomes: list[str], tmp_path: Path) -> None:
     outcomes += [f"late {number}" for number in range(1, 6)]
-    with pytest.raises(NotInTime, match=r"did not happen in 4 attempts.*late 4"):
+    with pytest.raises(ClusterTimeout, match=r"did not happen in 4 attempts.*late 4"):
         make("planned", JARS, tmp_path / "out")
     assert outcomes == ["late 5"]
     assert list(tmp_path.iterdir()) == []

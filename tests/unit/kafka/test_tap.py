@@ -16,7 +16,7 @@ import pytest
 
 from conformance.errors import UserError
 from conformance.kafka.frames import framed
-from conformance.kafka.tap import Link, Rule, TapThread, link_of
+from conformance.kafka.tap import TapLink, TapRule, TapThread, link_of
 from tests.unit.kafka.small import SMALL
 
 
@@ -58,13 +58,13 @@ def broker() -> Iterator[Broker]:
 @contextmanager
 def tapped(
     broker: Broker,
-    *rules: Rule,
+    *rules: TapRule,
     follow: bool = False,
     name: str = "client->1",
     by_client: bool = False,
 ) -> Iterator[tuple[TapThread, list[dict[str, Any]]]]:
     events: list[dict[str, Any]] = []
-    link = Link(name, 0, broker.port, by_client=by_client)
+    link = TapLink(name, 0, broker.port, by_client=by_client)
     with TapThread(SMALL, [link], events.append, follow=follow) as tap:
         tap.add_rules(rules)
         yield tap, events
@@ -131,7 +131,7 @@ def test_messages_pass_and_are_written(broker: Broker) -> None:
 
 
 def test_a_message_is_dropped(broker: Broker) -> None:
-    with tapped(broker, Rule("drop", api="Ask", direction="request", skip=1)) as (tap, events):
+    with tapped(broker, TapRule("drop", api="Ask", direction="request", skip=1)) as (tap, events):
         client = Client(tap.ports[0])
         assert client.ask("a", 1) == (1, {"error": 1})
         client.send("bb", 2)  # dropped: never answered
@@ -146,7 +146,7 @@ def test_a_message_is_dropped(broker: Broker) -> None:
 
 
 def test_answers_are_held_until_they_are_released(broker: Broker) -> None:
-    with tapped(broker, Rule("hold", direction="response", client="me")) as (tap, events):
+    with tapped(broker, TapRule("hold", direction="response", client="me")) as (tap, events):
         client = Client(tap.ports[0])
         client.send("held", 1)
         other = Client(tap.ports[0], "other")
@@ -158,14 +158,14 @@ def test_answers_are_held_until_they_are_released(broker: Broker) -> None:
 
 
 def test_a_message_is_delayed(broker: Broker) -> None:
-    with tapped(broker, Rule("delay", direction="request", seconds=0.05)) as (tap, events):
+    with tapped(broker, TapRule("delay", direction="request", seconds=0.05)) as (tap, events):
         assert Client(tap.ports[0]).ask("x") == (1, {"error": 1})
     delayed = messages(events)[0]
     assert delayed["left"] - delayed["time"] >= 50_000_000
 
 
 def test_a_rule_cuts_the_connection_and_the_next_one_works(broker: Broker) -> None:
-    with tapped(broker, Rule("cut", direction="response")) as (tap, _):
+    with tapped(broker, TapRule("cut", direction="response")) as (tap, _):
         assert Client(tap.ports[0]).ask("x") is None
         assert Client(tap.ports[0]).ask("x") == (1, {"error": 1})
 
@@ -192,7 +192,7 @@ def test_brokers_behind_one_port_are_told_apart_by_their_client_ids(broker: Brok
 
 @pytest.mark.parametrize("action", ["delay", "drop", "hold", "cut"])
 def test_a_rule_is_about_one_brokers_message_to_another(broker: Broker, action: str) -> None:
-    rule = Rule(action, api="Ask", direction="request", link="2->1", seconds=0.01)
+    rule = TapRule(action, api="Ask", direction="request", link="2->1", seconds=0.01)
     with tapped(broker, rule, name="?->1:broker", by_client=True) as (tap, events):
         assert Client(tap.ports[0], "broker-3-fetcher-0").ask("x") == (1, {"error": 1})
         second = Client(tap.ports[0], "broker-2-fetcher-0")
@@ -211,7 +211,7 @@ def test_a_rule_is_about_one_brokers_message_to_another(broker: Broker, action: 
 
 def test_nothing_is_left_on_the_loop(broker: Broker) -> None:
     """Also not of what is held, of a connection that is open, and of one that is just accepted."""
-    rules = [Rule("hold", api="Ask", direction="request")]
+    rules = [TapRule("hold", api="Ask", direction="request")]
     with tapped(broker, *rules) as (tap, _):
         clients = [Client(tap.ports[0]) for _ in range(4)]
         clients[0].send("held")
@@ -251,7 +251,7 @@ def test_bytes_that_are_no_frames_end_the_connection(broker: Broker) -> None:
 def test_nobody_behind_the_tap() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        link = Link("client->1", 0, unused.getsockname()[1])
+        link = TapLink("client->1", 0, unused.getsockname()[1])
         with TapThread(SMALL, [link], lambda _: None) as tap:
             assert Client(tap.ports[0]).answer() is None
 
@@ -259,14 +259,14 @@ def test_nobody_behind_the_tap() -> None:
 def test_a_port_that_is_taken(broker: Broker) -> None:
     with (
         pytest.raises(UserError, match="cannot listen"),
-        TapThread(SMALL, [Link("client->1", broker.port, broker.port)], lambda _: None),
+        TapThread(SMALL, [TapLink("client->1", broker.port, broker.port)], lambda _: None),
     ):
         pass
 
 
 def test_an_unknown_action() -> None:
     with pytest.raises(UserError, match="delay, drop, hold, cut"):
-        Rule("explode")
+        TapRule("explode")
 
 
 @pytest.mark.parametrize(
@@ -285,6 +285,6 @@ def test_names_of_links(client: str | None, link: str) -> None:
 
 def test_closing_does_not_wait_for_what_is_held(broker: Broker) -> None:
     began = time.monotonic()
-    with tapped(broker, Rule("hold")) as (tap, _):
+    with tapped(broker, TapRule("hold")) as (tap, _):
         Client(tap.ports[0]).send("never")
     assert time.monotonic() - began < 20

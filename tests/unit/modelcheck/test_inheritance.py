@@ -12,7 +12,7 @@ import pytest
 
 from conformance import toml
 from conformance.errors import UserError
-from conformance.modelcheck.form import Manifest
+from conformance.modelcheck.form import ManifestFile
 from conformance.modelcheck.inheritance import inherited, merged
 from conformance.modelcheck.manifest import Model, find_models, load_model, whole_manifest
 from conformance.modelcheck.names import bundled_manifests
@@ -196,11 +196,11 @@ OURS = sorted(bundled_manifests().values()) + sorted(
 def test_no_manifest_of_ours_says_what_its_base_or_a_default_says(path: Path) -> None:
     own = toml.decode(path.read_text(encoding="utf-8"), dict[str, Any])
     base = inherited(path, own)
-    whole = toml.convert(merged(path, base, own), Manifest)
+    whole = toml.convert(merged(path, base, own), ManifestFile)
     superfluous = [
         ".".join(keys)
         for keys in keys_of(own)
-        if toml.convert(merged(path, base, without(own, keys)), Manifest) == whole
+        if toml.convert(merged(path, base, without(own, keys)), ManifestFile) == whole
         and keys != ("expect", "result")  # a reader looks for it first
     ]
     assert not superfluous, f"{path}: remove {', '.join(superfluous)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.modelcheck.tlc_output import (
-    Message,
+    TlcMessage,
     Transcript,
     Violation,
     ViolationKind,
@@ -145,4 +145,4 @@ def test_a_message_inside_a_message_belongs_to_it() -> None:
 
 def test_a_message_that_is_cut_off_is_dropped() -> None:
     assert list(messages(["@!@!@STARTMSG 2193:0 @!@!@\n", "Model checking comp"])) == []
-    assert list(messages(["loose\n"])) == [Message(0, 0, "loose")]
+    assert list(messages(["loose\n"])) == [TlcMessage(0, 0, "loose")]

@@ -11,7 +11,7 @@ from conformance.replay.engine import Disabled, Driver, run_path
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.watch import StepNeverEnds
 from conformance.story.comparison import differences
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla import Action, State, Value
 
@@ -71,14 +71,14 @@ def test_a_system_that_follows_the_spec_passes_and_the_ghost_is_completed() -> N
 @pytest.mark.parametrize(
     ("fault", "kind", "step"),
     [
-        ("wrong start", Kind.WRONG_INITIAL, 0),
-        ("skips", Kind.NOT_ALLOWED, 2),
-        ("refuses", Kind.REFUSED, 2),
-        ("raises", Kind.RAISED, 2),
-        ("never ends", Kind.ENDLESS, 2),
+        ("wrong start", BehaviourKind.WRONG_INITIAL, 0),
+        ("skips", BehaviourKind.NOT_ALLOWED, 2),
+        ("refuses", BehaviourKind.REFUSED, 2),
+        ("raises", BehaviourKind.RAISED, 2),
+        ("never ends", BehaviourKind.ENDLESS, 2),
     ],
 )
-def test_each_fault_is_found_at_its_first_step(fault: str, kind: Kind, step: int) -> None:
+def test_each_fault_is_found_at_its_first_step(fault: str, kind: BehaviourKind, step: int) -> None:
     result = run_path(Driver(Counter(fault), ORACLE), (0, 0), [INC, INC, INC])
     assert result.divergence is not None
     assert (result.divergence.kind, result.divergence.step) == (kind, step)
@@ -161,13 +161,13 @@ class Unready(Counter):
 @pytest.mark.parametrize(
     ("error", "kind", "detail"),
     [
-        (ActionRefused("not today"), Kind.REFUSED, "not today"),
-        (ValueError("boom"), Kind.RAISED, "ValueError: boom"),
-        (StepNeverEnds("2 s"), Kind.ENDLESS, "StepNeverEnds: 2 s"),
+        (ActionRefused("not today"), BehaviourKind.REFUSED, "not today"),
+        (ValueError("boom"), BehaviourKind.RAISED, "ValueError: boom"),
+        (StepNeverEnds("2 s"), BehaviourKind.ENDLESS, "StepNeverEnds: 2 s"),
     ],
 )
 def test_a_system_that_cannot_start_diverges_at_once(
-    error: Exception, kind: Kind, detail: str
+    error: Exception, kind: BehaviourKind, detail: str
 ) -> None:
     result = run_path(Driver(Unready(error), ORACLE), (2, 2), [INC])
     divergence = result.divergence
@@ -305,7 +305,7 @@ def test_one_is_not_taken_for_true() -> None:
     system.known[1] = Observation({"count": True})
     divergence = run_path(Driver(system, ORACLE), start, [INC, INC]).divergence
     assert divergence is not None
-    assert (divergence.kind, divergence.step) == (Kind.NOT_ALLOWED, 1)
+    assert (divergence.kind, divergence.step) == (BehaviourKind.NOT_ALLOWED, 1)
     assert divergence.observed == {"count": True}
 
 

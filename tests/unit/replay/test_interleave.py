@@ -18,10 +18,10 @@ from conformance.replay.engine import Driver, run_path
 from conformance.replay.interleave import (
     InterruptedSystem,
     SerialOrders,
+    action_text,
     interrupted,
     parts,
     together,
-    told,
 )
 from conformance.replay.interruptions import (
     InterruptionResult,
@@ -33,9 +33,9 @@ from conformance.replay.interruptions import (
     interrupt_steps,
 )
 from conformance.replay.oracle import GraphOracle, SpecOracle
-from conformance.replay.saved import Again, load, replay_again, save
+from conformance.replay.saved import ReplayOutcome, load, replay_again, save
 from conformance.replay.telling import finding
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.systems.protocol import ActionRefused
 from conformance.tla import Action, Fn, State, Value
 from conformance.verdict import Verdict
@@ -130,12 +130,12 @@ def test_an_interrupted_step_is_an_action_that_says_of_what() -> None:
     step = interrupted(running, 3, between)
     assert parts(step) == (running, 3, between)
     assert step.name == "Read_interrupted_by_Write"
-    assert told(step) == 'Read(1, "b"), stopped at its interruption 3 for Write(2)'
+    assert action_text(step) == 'Read(1, "b"), stopped at its interruption 3 for Write(2)'
 
 
 def test_an_action_of_the_spec_is_left_alone() -> None:
     assert parts(ONE) is None
-    assert told(Action("Read", (1,))) == "Read(1)"
+    assert action_text(Action("Read", (1,))) == "Read(1)"
 
 
 def orders(edges: list[tuple[int, int, str]], system: Counter | None = None) -> SerialOrders:
@@ -271,7 +271,11 @@ def test_a_lost_update_is_a_state_of_neither_order() -> None:
     driver = Driver(system, SerialOrders(oracle_of(EDGES), system))
     found = run_path(driver, (0,), [interrupted(ONE, 2, TWO)]).divergence
     assert found is not None
-    assert (found.kind, found.allowed, found.observed) == (Kind.NOT_ALLOWED, ((3,),), {"x": 1})
+    assert (found.kind, found.allowed, found.observed) == (
+        BehaviourKind.NOT_ALLOWED,
+        ((3,),),
+        {"x": 1},
+    )
     told_of = finding(oracle_of(EDGES), found)
     assert told_of.title == "One, stopped at its interruption 2 for Two: state not allowed"
     assert told_of.message == (
@@ -457,5 +461,5 @@ def test_an_interrupted_step_is_saved_and_replayed(tmp_path: Path) -> None:
     saved = load(path)
     assert saved.actions == found.actions
     again, divergence = replay_again(saved, oracle, lambda: Counter(locked=False))
-    assert (again, divergence) == (Again.AS_BEFORE, replace(found, detail=""))
-    assert replay_again(saved, oracle, Counter) == (Again.FIXED, None)
+    assert (again, divergence) == (ReplayOutcome.AS_BEFORE, replace(found, detail=""))
+    assert replay_again(saved, oracle, Counter) == (ReplayOutcome.FIXED, None)

@@ -9,7 +9,7 @@ import pytest
 from conformance.replay.engine import Divergence, Driver, run_path
 from conformance.replay.nearest import nearest_failure
 from conformance.replay.oracle import SpecOracle
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.tla import Action, State, Value
 
 ACTIONS = {"R": Action("Right", ()), "U": Action("Up", ())}
@@ -125,6 +125,6 @@ def test_the_failing_action_is_found_with_steps_that_would_not_do_for_all() -> N
 
 def test_nothing_is_nearer_than_a_wrong_start() -> None:
     walker = Walker((0, 0, "R"))
-    wrong = Divergence(Kind.WRONG_INITIAL, (0, 0), (), (), ((0, 0),), {"x": 1, "y": 0})
+    wrong = Divergence(BehaviourKind.WRONG_INITIAL, (0, 0), (), (), ((0, 0),), {"x": 1, "y": 0})
     assert nearest_failure(Driver(walker, ORACLE), ORACLE, wrong, 1_000) is wrong
     assert walker.paths == []

@@ -7,7 +7,7 @@ import pytest
 from conformance.replay.engine import Driver, run_path
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.watch import StepNeverEnds
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.tla import Action, State
 from tests.unit.replay.machines import Table, actions, moves, oracle_of
 
@@ -75,7 +75,7 @@ def test_too_much_and_too_little_on_offer_are_divergences(
     driver = Driver(Offering(RIGHT | wrong), oracle_of(EDGES))
     divergence = run_path(driver, (0,), path).divergence
     assert divergence is not None
-    assert (divergence.kind, divergence.step) == (Kind.OFFERS, step)
+    assert (divergence.kind, divergence.step) == (BehaviourKind.OFFERS, step)
     assert divergence.detail.splitlines() == detail
     more = [f"would take {a}, which the spec does not enable" for a in divergence.offered]
     assert more == [line for line in detail if line.startswith("would take")]
@@ -88,7 +88,7 @@ def test_a_system_that_fails_when_asked_is_told_with_its_traceback() -> None:
     system = Offering({0: {GO}})  # no answer in state 1
     divergence = run_path(Driver(system, oracle_of(EDGES)), (0,), [GO]).divergence
     assert divergence is not None
-    assert (divergence.kind, divergence.before) == (Kind.RAISED, ((0,),))
+    assert (divergence.kind, divergence.before) == (BehaviourKind.RAISED, ((0,),))
     assert "KeyError: 1" in divergence.detail
     assert divergence.allowed == ((1,),)
     assert divergence.actions == (GO,)
@@ -101,7 +101,7 @@ def test_a_system_that_never_answers_is_told_as_such() -> None:
 
     divergence = Driver(Endless({}), oracle_of(EDGES)).reset((0,))
     assert divergence is not None
-    assert divergence.kind is Kind.ENDLESS
+    assert divergence.kind is BehaviourKind.ENDLESS
 
 
 class Forked(Offering):

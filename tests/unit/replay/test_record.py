@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from conformance.replay.record import Plan, record
+from conformance.replay.record import RecordingPlan, record
 from conformance.traces.store import TraceStore
 from conformance.workers import Here
 from tests.spark.audit import lock
@@ -36,7 +36,9 @@ def test_workers_with_another_current_folder_find_a_store_named_relatively(
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     here.mkdir()
     elsewhere.mkdir()
-    plan = Plan("tests.spark.audit.lock_system:honest", {"Limit": 3}, traces=5, length=4, seed=1)
+    plan = RecordingPlan(
+        "tests.spark.audit.lock_system:honest", {"Limit": 3}, traces=5, length=4, seed=1
+    )
 
     monkeypatch.chdir(here)
     result = record(Elsewhere(elsewhere), plan, lock.spec(), lock.IDENTITY, Path("store"))

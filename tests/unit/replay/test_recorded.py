@@ -9,9 +9,9 @@ import pytest
 from conformance.replay.engine import Divergence
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.recorded import judge
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.tla import Action, State
-from conformance.traces.model import End, PartialState, Trace, TraceStep
+from conformance.traces.model import PartialState, Trace, TraceEnd, TraceStep
 
 UP, DOWN = Action("Up"), Action("Down")
 
@@ -31,7 +31,7 @@ ORACLE = SpecOracle(("x", "left"), [(0, 1), (0, 2)], successors)
 def trace(actions: str, *states: PartialState) -> Trace:
     named = [UP if sign == "+" else DOWN for sign in actions]
     steps = tuple(map(TraceStep, named, states[1:]))
-    return Trace(5, 0, states[0], steps, End.IMPORTED)
+    return Trace(5, 0, states[0], steps, TraceEnd.IMPORTED)
 
 
 def seen(*values: int) -> Sequence[PartialState]:
@@ -64,17 +64,17 @@ def first(oddity: Trace) -> Divergence:
 @pytest.mark.parametrize(
     ("oddity", "kind", "step"),
     [
-        (trace("", (1, 1)), Kind.WRONG_INITIAL, 0),
-        (trace("+", (0, 1), (2, 0)), Kind.NOT_ALLOWED, 1),
-        (trace("++", *seen(0, 1, 3)), Kind.NOT_ALLOWED, 2),
-        (trace("-+-", *seen(0, 0, 1, 0)), Kind.NOT_ENABLED, 1),
+        (trace("", (1, 1)), BehaviourKind.WRONG_INITIAL, 0),
+        (trace("+", (0, 1), (2, 0)), BehaviourKind.NOT_ALLOWED, 1),
+        (trace("++", *seen(0, 1, 3)), BehaviourKind.NOT_ALLOWED, 2),
+        (trace("-+-", *seen(0, 0, 1, 0)), BehaviourKind.NOT_ENABLED, 1),
         # Twice with left = 2, and there is no third time.
-        (trace("+++", *seen(0, 1, 2, 3)), Kind.NOT_ENABLED, 3),
+        (trace("+++", *seen(0, 1, 2, 3)), BehaviourKind.NOT_ENABLED, 3),
     ],
     ids=repr,
 )
 def test_the_first_step_that_the_spec_does_not_allow_is_told(
-    oddity: Trace, kind: Kind, step: int
+    oddity: Trace, kind: BehaviourKind, step: int
 ) -> None:
     found = first(oddity)
     assert (found.kind, found.step) == (kind, step)
@@ -83,15 +83,19 @@ def test_the_first_step_that_the_spec_does_not_allow_is_told(
 
 def test_a_step_that_is_not_enabled_has_the_states_before_it_and_none_after() -> None:
     found = first(trace("+++", *seen(0, 1, 2, 3)))
-    assert found == Divergence(Kind.NOT_ENABLED, (0, 2), (UP, UP, UP), ((2, 0),), (), {})
+    assert found == Divergence(BehaviourKind.NOT_ENABLED, (0, 2), (UP, UP, UP), ((2, 0),), (), {})
 
 
 def test_what_was_seen_in_some_states_only_counts_there() -> None:
     assert judge(ORACLE, trace("++", (0, 2), (1, None), (2, 0))) is None
     found = first(trace("++", (0, 2), (1, 0), (2, None)))
-    assert (found.kind, found.step, found.observed) == (Kind.NOT_ALLOWED, 1, {"x": 1, "left": 0})
+    assert (found.kind, found.step, found.observed) == (
+        BehaviourKind.NOT_ALLOWED,
+        1,
+        {"x": 1, "left": 0},
+    )
 
 
 def test_true_is_not_one_though_it_is_for_python() -> None:
     found = first(trace("+", (0, None), (True, None)))
-    assert (found.kind, found.step) == (Kind.NOT_ALLOWED, 1)
+    assert (found.kind, found.step) == (BehaviourKind.NOT_ALLOWED, 1)

@@ -10,8 +10,8 @@ import pytest
 
 from conformance.errors import DataError
 from conformance.replay.engine import Divergence, Driver, run_path
-from conformance.replay.saved import Again, SavedDivergence, load, replay_again, save
-from conformance.story.kind import Kind
+from conformance.replay.saved import ReplayOutcome, SavedDivergence, load, replay_again, save
+from conformance.story.kind import BehaviourKind
 from conformance.tla import State
 from tests.unit.replay.machines import Moves, Table, actions, moves, oracle_of
 
@@ -64,27 +64,27 @@ def test_a_wrong_start_is_saved_as_its_initial_state_alone(tmp_path: Path) -> No
 
 
 def test_a_path_is_saved_as_far_as_the_spec_goes(tmp_path: Path) -> None:
-    strange = Divergence(Kind.NOT_ALLOWED, (0,), actions("A B A"), (), (), {})
+    strange = Divergence(BehaviourKind.NOT_ALLOWED, (0,), actions("A B A"), (), (), {})
     assert kept(tmp_path, strange).actions == actions("A")
 
 
 def test_a_broken_invariant_keeps_the_path_before_its_last_step(tmp_path: Path) -> None:
-    broken = Divergence(Kind.INVARIANT, (0,), actions("A A"), ((2,),), (), {}, "Short")
+    broken = Divergence(BehaviourKind.INVARIANT, (0,), actions("A A"), ((2,),), (), {}, "Short")
     assert kept(tmp_path, broken).actions == actions("A")
 
 
 @pytest.mark.parametrize(
     ("table", "again", "kind"),
     [
-        (WRONG, Again.AS_BEFORE, Kind.NOT_ALLOWED),
-        (RIGHT, Again.FIXED, None),
-        (RIGHT | {(1, "A"): 3}, Again.DIFFERENTLY, Kind.NOT_ALLOWED),
-        (moves(EDGES[:2]), Again.DIFFERENTLY, Kind.REFUSED),
+        (WRONG, ReplayOutcome.AS_BEFORE, BehaviourKind.NOT_ALLOWED),
+        (RIGHT, ReplayOutcome.FIXED, None),
+        (RIGHT | {(1, "A"): 3}, ReplayOutcome.DIFFERENTLY, BehaviourKind.NOT_ALLOWED),
+        (moves(EDGES[:2]), ReplayOutcome.DIFFERENTLY, BehaviourKind.REFUSED),
     ],
     ids=["as before", "fixed", "elsewhere", "refused"],
 )
 def test_a_replay_says_what_became_of_it(
-    tmp_path: Path, table: Moves, again: Again, kind: Kind | None
+    tmp_path: Path, table: Moves, again: ReplayOutcome, kind: BehaviourKind | None
 ) -> None:
     saved, made = kept(tmp_path, found(WRONG, "A A B")), Table(table)
     result, divergence = replay_again(saved, ORACLE, lambda: made)
@@ -94,8 +94,8 @@ def test_a_replay_says_what_became_of_it(
 
 def test_a_path_of_which_no_finding_is_known_has_failed_and_no_more(tmp_path: Path) -> None:
     foreign = replace(kept(tmp_path, found(WRONG, "A A B")), key="")
-    assert replay_again(foreign, ORACLE, lambda: Table(WRONG))[0] is Again.FAILED
-    assert replay_again(foreign, ORACLE, lambda: Table(RIGHT))[0] is Again.FIXED
+    assert replay_again(foreign, ORACLE, lambda: Table(WRONG))[0] is ReplayOutcome.FAILED
+    assert replay_again(foreign, ORACLE, lambda: Table(RIGHT))[0] is ReplayOutcome.FIXED
 
 
 def test_a_path_that_the_spec_lacks_now_says_nothing(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_path_that_the_spec_lacks_now_says_nothing(tmp_path: Path) -> None:
 def test_another_branch_that_the_spec_allows_is_neither_failure_nor_fix(tmp_path: Path) -> None:
     saved = kept(tmp_path, found(WRONG, "A A B"))
     forked, made = oracle_of([*EDGES, (0, 3, "A")]), Table(RIGHT | {(0, "A"): 3})
-    assert replay_again(saved, forked, lambda: made) == (Again.ELSEWHERE, None)
+    assert replay_again(saved, forked, lambda: made) == (ReplayOutcome.ELSEWHERE, None)
     assert made.closed == 1
 
 

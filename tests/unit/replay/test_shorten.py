@@ -11,7 +11,7 @@ from conformance.replay.minimise import minimise
 from conformance.replay.oracle import Oracle
 from conformance.replay.reach import ways_to
 from conformance.replay.shorten import shortest_failure
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.tla import Action, State
 from tests.unit.replay.machines import Moves, Table, actions, moves, oracle_of
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_shorter_is_not_driven_again() -> None:
 
 
 def test_a_wrong_initial_state_is_as_short_as_can_be() -> None:
-    found = Divergence(Kind.WRONG_INITIAL, (0,), (), (), ((0,),), {"x": 1})
+    found = Divergence(BehaviourKind.WRONG_INITIAL, (0,), (), (), ((0,),), {"x": 1})
     assert shortest_failure(ORACLE, found, Runs({})) is found
 
 
@@ -127,7 +127,7 @@ def loses_step(path: str, needed: str) -> Divergence:
     def attempt(initial: State, tried: Sequence[Action]) -> Divergence | None:
         rest = iter(tried)
         if all(action in rest for action in actions(needed)):
-            return Divergence(Kind.NOT_ALLOWED, initial, tuple(tried), (), (), {})
+            return Divergence(BehaviourKind.NOT_ALLOWED, initial, tuple(tried), (), (), {})
         return None
 
     first = attempt((0,), actions(path))
@@ -155,7 +155,7 @@ def test_steps_that_only_leave_together_are_deleted_together() -> None:
     def attempt(initial: State, tried: Sequence[Action]) -> Divergence | None:
         word = "".join(action.name for action in tried)
         if word.count("P") == word.count("Q") and word.endswith("X"):
-            return Divergence(Kind.NOT_ALLOWED, initial, tuple(tried), (), (), {})
+            return Divergence(BehaviourKind.NOT_ALLOWED, initial, tuple(tried), (), (), {})
         return None
 
     first = attempt((0,), actions("A P B Q P Q B X"))
@@ -172,15 +172,15 @@ def test_minimise_ends_with_its_budget(budget: int, tried: int) -> None:
         count += 1
         return None
 
-    first = Divergence(Kind.NOT_ALLOWED, (0,), actions("A B C D"), (), (), {})
+    first = Divergence(BehaviourKind.NOT_ALLOWED, (0,), actions("A B C D"), (), (), {})
     assert minimise(first, attempt, budget=budget) is first
     assert count == tried
 
 
 def test_an_attempt_that_fails_no_earlier_is_no_gain() -> None:
     """An unreliable system may fail later than its path is long; that must not go on for ever."""
-    first = Divergence(Kind.NOT_ALLOWED, (0,), actions("A B"), (), (), {})
-    other = Divergence(Kind.REFUSED, (0,), actions("C D"), (), (), {})
+    first = Divergence(BehaviourKind.NOT_ALLOWED, (0,), actions("A B"), (), (), {})
+    other = Divergence(BehaviourKind.REFUSED, (0,), actions("C D"), (), (), {})
     assert minimise(first, lambda initial, path: other, budget=50) is first
 
 
@@ -192,7 +192,9 @@ def test_halves_are_tried_first_then_quarters_then_every_run() -> None:
         tried.append("".join(action.name for action in path))
         return None
 
-    minimise(Divergence(Kind.REFUSED, (7,), actions("A B C D E F G H"), (), (), {}), attempt)
+    minimise(
+        Divergence(BehaviourKind.REFUSED, (7,), actions("A B C D E F G H"), (), (), {}), attempt
+    )
     assert tried[:6] == ["ABCD", "EFGH", "ABCDEF", "ABCDGH", "ABEFGH", "CDEFGH"]
     every = [
         "ABCDEFGH"[:start] + "ABCDEFGH"[start + size :]
@@ -210,6 +212,6 @@ def test_a_short_path_has_few_runs_and_is_never_tried_empty(path: str, runs: int
         tried.append(len(path))
         return None
 
-    minimise(Divergence(Kind.REFUSED, (0,), actions(path), (), (), {}), attempt)
+    minimise(Divergence(BehaviourKind.REFUSED, (0,), actions(path), (), (), {}), attempt)
     assert len(tried) == runs
     assert all(0 < length < len(actions(path)) for length in tried)

@@ -16,7 +16,7 @@ from conformance.replay.engine import Divergence, Driver
 from conformance.replay.oracle import GraphOracle, SpecOracle
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import ActionRefused, SystemUnderTest
 from conformance.systems.tolerance import Reading, Tolerance
@@ -172,13 +172,15 @@ ORACLE = GraphOracle(GRAPH)
 A, B = actions("A B")
 
 
-def diverged(kind: Kind, detail: str = "") -> Divergence:
-    allowed = ((0,),) if kind is not Kind.INVARIANT else ()
+def diverged(kind: BehaviourKind, detail: str = "") -> Divergence:
+    allowed = ((0,),) if kind is not BehaviourKind.INVARIANT else ()
     return Divergence(kind, (0,), (A, A, B), ((2,),), allowed, {"x": 1}, detail)
 
 
 def test_a_finding_says_where_and_what() -> None:
-    found = finding(ORACLE, diverged(Kind.NOT_ALLOWED), locate=lambda action: f"Spec.tla:{action}")
+    found = finding(
+        ORACLE, diverged(BehaviourKind.NOT_ALLOWED), locate=lambda action: f"Spec.tla:{action}"
+    )
     assert found.key == "B:not_allowed:x"
     assert found.title == "B: state not allowed"
     assert (found.stage, found.step, found.action, found.formula) == ("replay", 3, "B", "B")
@@ -196,7 +198,7 @@ def test_a_finding_says_where_and_what() -> None:
 
 
 def test_a_wrong_start_has_no_action() -> None:
-    start = Divergence(Kind.WRONG_INITIAL, (0,), (), (), ((0,),), {"x": 2})
+    start = Divergence(BehaviourKind.WRONG_INITIAL, (0,), (), (), ((0,),), {"x": 2})
     found = finding(ORACLE, start, stage="explore", locate=lambda action: "never asked")
     assert found.key == "Init:wrong_initial:x"
     assert found.title == "initial state: wrong initial state"
@@ -209,13 +211,15 @@ def test_a_key_names_variables_whatever_part_of_them_differs() -> None:
     allowed: State = (Fn({"b1": 1, "b2": 1}), 0)
     seen: dict[str, Value] = {"log": Fn({"b1": 2, "b2": 2}), "at": 1}
     oracle = SpecOracle(("log", "at"), [allowed], lambda state: [])
-    found = finding(oracle, Divergence(Kind.WRONG_INITIAL, allowed, (), (), (allowed,), seen))
+    found = finding(
+        oracle, Divergence(BehaviourKind.WRONG_INITIAL, allowed, (), (), (allowed,), seen)
+    )
     assert found.key == "Init:wrong_initial:at:log"
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_each_kind_has_its_own_key_and_message(kind: Kind) -> None:
-    others = [finding(ORACLE, diverged(other)) for other in Kind if other is not kind]
+@pytest.mark.parametrize("kind", BehaviourKind)
+def test_each_kind_has_its_own_key_and_message(kind: BehaviourKind) -> None:
+    others = [finding(ORACLE, diverged(other)) for other in BehaviourKind if other is not kind]
     one = finding(ORACLE, diverged(kind))
     assert one.key not in {other.key for other in others}
     assert one.message not in {other.message for other in others}
@@ -225,15 +229,15 @@ def test_each_kind_has_its_own_key_and_message(kind: Kind) -> None:
 def test_steps_on_offer_are_told_by_what_is_not_enabled_else_by_what_is_refused() -> None:
     less = 'would not take Append, which\nwould not take Elect("b1"), which'
     more = 'would take Fetch("b2"), which\nwould take Fetch("b1"), which\nwould take Answer, which'
-    assert finding(ORACLE, diverged(Kind.OFFERS, less)).key == "Append+Elect:refused"
+    assert finding(ORACLE, diverged(BehaviourKind.OFFERS, less)).key == "Append+Elect:refused"
     both = f"{more}\n{less}"
-    assert finding(ORACLE, diverged(Kind.OFFERS, both)).key == "Answer+Fetch:not_enabled"
+    assert finding(ORACLE, diverged(BehaviourKind.OFFERS, both)).key == "Answer+Fetch:not_enabled"
 
 
 def test_what_was_raised_is_a_cause_by_its_class_and_function_and_not_by_its_line() -> None:
     trace = 'Traceback (most recent call last):\n  File "a.py", line {}, in cut\n    x[9]\n{}: 9\n'
     keys = [
-        finding(ORACLE, diverged(Kind.RAISED, trace.format(line, error))).key
+        finding(ORACLE, diverged(BehaviourKind.RAISED, trace.format(line, error))).key
         for line, error in ((1, "KeyError"), (2, "KeyError"), (2, "impl.errors.CutError"))
     ]
     assert keys == ["B:raised:cut:KeyError"] * 2 + ["B:raised:cut:CutError"]
@@ -241,25 +245,25 @@ def test_what_was_raised_is_a_cause_by_its_class_and_function_and_not_by_its_lin
 
 def test_a_story_ends_with_the_last_lines_of_what_was_raised() -> None:
     detail = "\n".join(f"line {number}" for number in range(20)) + "\n\n"
-    story = finding(ORACLE, diverged(Kind.RAISED, detail)).story
+    story = finding(ORACLE, diverged(BehaviourKind.RAISED, detail)).story
     assert story[-13] == "     exception"
     assert story[-12:] == tuple(f"       line {number}" for number in range(8, 20))
 
 
 def test_a_story_without_an_allowed_state_shows_the_observed_one() -> None:
-    story = finding(ORACLE, diverged(Kind.INVARIANT)).story
+    story = finding(ORACLE, diverged(BehaviourKind.INVARIANT)).story
     assert story[-2:] == ("     invariant violated", "       /\\ x = 1")
 
 
 def test_a_story_follows_every_branch_that_is_possible() -> None:
-    path = Divergence(Kind.NOT_ALLOWED, (0,), actions("Fork B A"), (), ((1,),), {"x": 2})
+    path = Divergence(BehaviourKind.NOT_ALLOWED, (0,), actions("Fork B A"), (), ((1,),), {"x": 2})
     story = finding(ORACLE, path).story
     # Only the second branch of Fork enables B.
     assert story[:4] == ("1. Fork", "     x: 0 -> 2", "2. B", "     x: 2 -> 0")
 
 
 def test_a_story_of_an_unknown_step_has_no_change() -> None:
-    path = Divergence(Kind.NOT_ALLOWED, (0,), actions("B A B"), (), ((1,),), {"x": 2})
+    path = Divergence(BehaviourKind.NOT_ALLOWED, (0,), actions("B A B"), (), ((1,),), {"x": 2})
     story = finding(ORACLE, path).story
     assert story[:3] == ("1. B", "     (the state is not known)", "2. A")
 
@@ -310,20 +314,20 @@ IDLE = Reading("phase", "empty", "idle")
 
 def test_without_going_on_a_harmless_departure_hides_all_behind_it() -> None:
     result = counted_on("refuses", going_on=False)
-    assert [one.kind for one in result.divergences] == [Kind.WRONG_INITIAL]
+    assert [one.kind for one in result.divergences] == [BehaviourKind.WRONG_INITIAL]
     assert result.set_aside == ()
 
 
 @pytest.mark.parametrize(
     ("fault", "kinds"),
     [
-        ("", [Kind.WRONG_INITIAL]),
-        ("refuses", [Kind.WRONG_INITIAL, Kind.REFUSED]),
-        ("gone", [Kind.WRONG_INITIAL, Kind.NOT_ALLOWED]),
+        ("", [BehaviourKind.WRONG_INITIAL]),
+        ("refuses", [BehaviourKind.WRONG_INITIAL, BehaviourKind.REFUSED]),
+        ("gone", [BehaviourKind.WRONG_INITIAL, BehaviourKind.NOT_ALLOWED]),
     ],
 )
 def test_the_smallest_difference_is_set_aside_and_what_is_behind_it_is_found(
-    fault: str, kinds: list[Kind]
+    fault: str, kinds: list[BehaviourKind]
 ) -> None:
     result = counted_on(fault)
     assert [one.kind for one in result.divergences] == kinds

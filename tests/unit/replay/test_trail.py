@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from conformance.modelcheck.check import graph_and_spec
-from conformance.replay.engine import Driver, PathResult, Trail, run_path
+from conformance.replay.engine import Driver, PathResult, StepTrail, run_path
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.walker import Walker
 from conformance.stages.context import constants_of, one_model
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.suites import transition_cover
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import ActionRefused, CannotSnapshot, SystemUnderTest
@@ -54,7 +54,7 @@ class Seen:
 
 def driven(system: Seen, *paths: str) -> list[PathResult]:
     driver = Driver(system, ORACLE)
-    trail = Trail() if driver.repeats else None
+    trail = StepTrail() if driver.repeats else None
     return [run_path(driver, START, actions(path), trail) for path in paths]
 
 
@@ -104,7 +104,7 @@ def test_a_system_that_does_not_repeat_itself_after_all_is_found_by_what_it_refu
     system.refuses_from = 2
     _, again = driven(system, "A A B", "A A B")
     assert again.divergence is not None
-    assert (again.divergence.kind, again.divergence.step) == (Kind.REFUSED, 1)
+    assert (again.divergence.kind, again.divergence.step) == (BehaviourKind.REFUSED, 1)
 
 
 class Returning(Seen):

@@ -9,7 +9,7 @@ import pytest
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.walker import Walk, Walker, trace_seed
 from conformance.tla import Action, State, Value
-from conformance.traces.model import End
+from conformance.traces.model import TraceEnd
 from tests.unit.replay.machines import Table, actions, moves, oracle_of
 
 EDGES = [(0, 1, "A"), (0, 2, "B"), (1, 0, "C"), (2, 0, "C"), (2, 1, "A")]
@@ -30,7 +30,7 @@ def test_a_walk_is_a_path_of_the_spec_and_takes_every_turn() -> None:
     }
     assert steps == allowed
     assert {(len(w.states), len(w.actions), w.end, w.problem) for w in recorded} == {
-        (7, 6, End.LENGTH, None)
+        (7, 6, TraceEnd.LENGTH, None)
     }
 
 
@@ -57,11 +57,11 @@ def test_initial_states_of_several_kinds_of_values_are_no_matter() -> None:
 def test_a_walk_ends_where_the_spec_does() -> None:
     line = oracle_of(EDGES[:1])
     walk = Walker(Table(moves(EDGES)), line).walk(1, 5)
-    assert walk == Walk(((0,), (1,)), (A,), End.DEADLOCK)
+    assert walk == Walk(((0,), (1,)), (A,), TraceEnd.DEADLOCK)
 
 
 def test_a_walk_of_no_step_is_its_initial_state() -> None:
-    assert Walker(Table({}), oracle_of(EDGES)).walk(1, 0) == Walk(((0,),), (), End.LENGTH)
+    assert Walker(Table({}), oracle_of(EDGES)).walk(1, 0) == Walk(((0,),), (), TraceEnd.LENGTH)
 
 
 def test_a_divergence_ends_the_walk_with_what_was_observed() -> None:
@@ -69,7 +69,7 @@ def test_a_divergence_ends_the_walk_with_what_was_observed() -> None:
     assert walk.walk(1, 5) == Walk(
         ((0,), (1,), (2,)),
         actions("A C"),
-        End.DIVERGED,
+        TraceEnd.DIVERGED,
         "state not allowed: x\nx: expected 0, observed 2",
     )
 
@@ -77,33 +77,33 @@ def test_a_divergence_ends_the_walk_with_what_was_observed() -> None:
 def test_a_wrong_start_is_all_that_such_a_walk_has() -> None:
     walk = Walker(Table(moves(EDGES), start=2), oracle_of(EDGES)).walk(1, 5)
     assert walk == Walk(
-        ((2,),), (), End.DIVERGED, "wrong initial state: x\nx: expected 0, observed 2"
+        ((2,),), (), TraceEnd.DIVERGED, "wrong initial state: x\nx: expected 0, observed 2"
     )
 
 
 def test_a_refusal_shows_no_state_and_says_why() -> None:
     walk = Walker(Table({}), oracle_of(EDGES[:1])).walk(1, 5)
-    assert walk == Walk(((0,), (None,)), (A,), End.DIVERGED, "action refused\nno A from 0")
+    assert walk == Walk(((0,), (None,)), (A,), TraceEnd.DIVERGED, "action refused\nno A from 0")
 
 
 def test_what_only_the_wider_oracle_allows_is_no_divergence() -> None:
     bounded = oracle_of([(0, 1, "A"), (1, 0, "C")])
     wider = oracle_of([(0, 1, "A"), (0, 3, "A"), (1, 0, "C"), (3, 0, "C")])
     system = Table({(0, "A"): 3, (3, "C"): 0})
-    assert Walker(system, bounded).walk(1, 5).end is End.DIVERGED
+    assert Walker(system, bounded).walk(1, 5).end is TraceEnd.DIVERGED
     # The narrow oracle knows nothing of where the system went.
-    assert Walker(system, bounded, wider).walk(1, 5) == Walk(((0,), (3,)), (A,), End.DEADLOCK)
+    assert Walker(system, bounded, wider).walk(1, 5) == Walk(((0,), (3,)), (A,), TraceEnd.DEADLOCK)
 
 
 def test_what_neither_oracle_allows_is_a_divergence() -> None:
     narrow, wider = oracle_of([(0, 1, "A")]), oracle_of([(0, 1, "A"), (0, 3, "A")])
     walk = Walker(Table({(0, "A"): 2}), narrow, wider).walk(1, 5)
-    assert (walk.end, walk.states) == (End.DIVERGED, ((0,), (2,)))
+    assert (walk.end, walk.states) == (TraceEnd.DIVERGED, ((0,), (2,)))
 
 
 def test_a_refusal_is_no_matter_for_the_wider_oracle() -> None:
     narrow = oracle_of([(0, 1, "A")])
-    assert Walker(Table({}), narrow, narrow).walk(1, 5).end is End.DIVERGED
+    assert Walker(Table({}), narrow, narrow).walk(1, 5).end is TraceEnd.DIVERGED
 
 
 class Shown(Table):
@@ -149,7 +149,7 @@ def test_only_what_every_candidate_enables_is_taken() -> None:
 def test_where_candidates_enable_nothing_in_common_the_walk_is_ambiguous() -> None:
     apart = {**FORK, (1, 5): [(Action("D"), (0, ""))]}
     walk = Walker(Shown({(0, "A"): 1}), ghostly(apart)).walk(1, 5)
-    assert (walk.end, len(walk.actions)) == (End.AMBIGUOUS, 1)
+    assert (walk.end, len(walk.actions)) == (TraceEnd.AMBIGUOUS, 1)
 
 
 def test_a_divergence_after_a_fork_has_a_witness_too() -> None:

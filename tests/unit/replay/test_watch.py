@@ -16,8 +16,8 @@ from conformance.replay.engine import Driver, run_path
 from conformance.replay.explore import explore
 from conformance.replay.machine import Exploration
 from conformance.replay.oracle import SpecOracle
-from conformance.replay.watch import StepNeverEnds, Watch, watch
-from conformance.story.kind import Kind
+from conformance.replay.watch import CallWatch, StepNeverEnds, watch
+from conformance.story.kind import BehaviourKind
 from conformance.systems.protocol import Offers
 from conformance.tla import Action, State, Value
 from conformance.verdict import Verdict
@@ -100,9 +100,9 @@ def quiet_after() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def impatient(wall_seconds: float = 30.0) -> Watch:
+def impatient(wall_seconds: float = 30.0) -> CallWatch:
     """By the clock patient, unless a test waits for that: the machine may be busy."""
-    return Watch(processor_seconds=0.05, wall_seconds=wall_seconds)
+    return CallWatch(processor_seconds=0.05, wall_seconds=wall_seconds)
 
 
 @pytest.mark.parametrize("where", ["reset", "apply", "observe", "offers"])
@@ -116,7 +116,7 @@ def test_a_call_that_never_ends_is_a_divergence(where: str, what: Callable[[], N
     divergence = run_path(Driver(system, ORACLE, within), (0,), [COUNT]).divergence
 
     assert divergence is not None
-    assert divergence.kind is Kind.ENDLESS
+    assert divergence.kind is BehaviourKind.ENDLESS
     assert divergence.step == (1 if where == "apply" else 0)
     spent = "0.5 s" if what is wait else "0.05 s of the processor's time"
     assert divergence.detail.endswith(f"StepNeverEnds: the step has not ended after {spent}\n")
@@ -168,8 +168,8 @@ def test_outside_of_the_main_thread_there_are_no_signals_and_no_watch() -> None:
     thread = threading.Thread(target=lambda: made.append(watch()))
     thread.start()
     thread.join()
-    assert isinstance(watch(), Watch)
-    assert not isinstance(made[0], Watch)
+    assert isinstance(watch(), CallWatch)
+    assert not isinstance(made[0], CallWatch)
 
 
 def test_an_exploration_ends_with_the_first_step_that_never_does(
@@ -182,7 +182,7 @@ def test_an_exploration_ends_with_the_first_step_that_never_does(
 
     assert result.verdict is Verdict.FAIL
     assert result.divergence is not None
-    assert result.divergence.kind is Kind.ENDLESS
+    assert result.divergence.kind is BehaviourKind.ENDLESS
     assert result.divergence.actions[:3] == (COUNT, COUNT, COUNT)
     assert result.divergence.step == 4
     assert len(exploration.failures) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.replay.oracle import SpecOracle
-from conformance.replay.weights import Frequencies, Tally, calibrate, copies
+from conformance.replay.weights import ActionTally, Frequencies, calibrate, copies
 from conformance.tla import Action, State
 from tests.unit.replay.machines import oracle_of
 
@@ -14,7 +14,7 @@ LINE = [(0, 1, "Go"), (1, 2, "Go"), (2, 0, "Back")]
 
 
 def test_a_tally_counts_names_once_for_each_state() -> None:
-    tally = Tally()
+    tally = ActionTally()
     tally.visit(frozenset({"A", "B"}))
     tally.visit(frozenset({"A"}))
     tally.take("A")

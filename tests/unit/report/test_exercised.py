@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.events import Held, ModuleText, StageFinished
+from conformance.events import ComparedModel, ModuleText, StageFinished
 from conformance.report.collect import Collector, Report
 from conformance.report.exercised import exercised_json, exercised_lines
 from conformance.report.json_report import to_json
 from conformance.verdict import Verdict
 
-HELD = Held(
+HELD = ComparedModel(
     spec="Group",
     protocol="p",
     model="m",
@@ -28,7 +28,7 @@ TAKEN = {"Join": 3, "Sync": 2}
 
 
 def report(
-    actions: dict[str, int], *, verdict: Verdict = Verdict.PASS, held: Held = HELD
+    actions: dict[str, int], *, verdict: Verdict = Verdict.PASS, held: ComparedModel = HELD
 ) -> Report:
     collector = Collector()
     collector(held)

@@ -11,7 +11,7 @@ from conformance.printable import counted, plural, were
 from conformance.report.collect import Collector
 from conformance.report.page import dumps
 from conformance.report.page.view import view_of
-from conformance.report.trend import Earlier, trend
+from conformance.report.trend import EarlierReport, trend
 from conformance.verdict import Verdict
 
 FINDING = Finding("k", "F is violated", "check", "")
@@ -48,7 +48,7 @@ def test_what_was_not_run() -> None:
 
 def test_since_is_said_once() -> None:
     report = Collector().report("check", 1.0, {})
-    since = trend(report, Earlier("earlier.json", "check", "pass", 1.0, {}))
+    since = trend(report, EarlierReport("earlier.json", "check", "pass", 1.0, {}))
     page = " ".join(dumps(report, trend=since).split())
     assert "<dt>Since</dt><dd>earlier.json (pass): 0 new" in page
     assert since.line().startswith("since earlier.json")

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from conformance.events import (
+    ComparedModel,
     Exhibit,
     Finding,
-    Held,
     ModuleText,
     Reason,
     ShownStep,
@@ -23,7 +23,7 @@ from conformance.verdict import Verdict
 
 SPEC = ModuleText("Spec", "spec/Spec.tla", "Send ==\n  TRUE\nNever == 2\n")
 LOGS = ModuleText("Logs", "spec/Logs.tla", "Grow ==\n  <half>\n")
-HELD = Held(
+HELD = ComparedModel(
     spec="Spec",
     protocol="p",
     model="m",

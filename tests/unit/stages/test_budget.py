@@ -6,14 +6,14 @@ from conformance.events import Event, StageFinished
 from conformance.modelcheck.manifest import find_models
 from conformance.stages.budget import (
     Offer,
-    Part,
+    SuitePart,
     chosen_of,
     combinations,
     kinds_of,
     within_budget,
 )
 from conformance.stages.context import Context
-from conformance.stages.selection import LeftOut, by_reason
+from conformance.stages.selection import ExcludedModel, by_reason
 from conformance.systems.kafka.factory import KafkaFactory
 from conformance.systems.protocol import Paced
 from conformance.tla import Fn, Value
@@ -21,7 +21,7 @@ from conformance.verdict import Verdict
 
 
 def offer(name: str, seconds: float, *parts: str) -> Offer:
-    return Offer(name, seconds, frozenset(Part("action", one) for one in parts))
+    return Offer(name, seconds, frozenset(SuitePart("action", one) for one in parts))
 
 
 def names(offers: list[Offer], seconds: float) -> list[str]:
@@ -51,14 +51,14 @@ def test_no_more_is_taken_than_there_is_time_for() -> None:
 
 
 def test_an_action_with_a_larger_bound_is_something_new() -> None:
-    def parts(epochs: int, *actions: str, **more: Value) -> set[Part]:
+    def parts(epochs: int, *actions: str, **more: Value) -> set[SuitePart]:
         constants = {"Epochs": frozenset(range(epochs)), **more}
         return {*combinations("R", actions or ("A",), constants)}
 
-    assert parts(3) - parts(2) == {Part("combination", "R.A with Epochs of 3")}
+    assert parts(3) - parts(2) == {SuitePart("combination", "R.A with Epochs of 3")}
     assert parts(2) < parts(3)
     assert parts(1, On=True) - parts(1, On=False)
-    assert parts(1, Max=3) - parts(1, Max=2) == {Part("combination", "R.A with Max >= 3")}
+    assert parts(1, Max=3) - parts(1, Max=2) == {SuitePart("combination", "R.A with Max >= 3")}
     assert parts(1, Of=Fn({"p": "a"})) - parts(1, Of=Fn({"p": "b"}))
 
 
@@ -67,7 +67,7 @@ def test_actions_and_bounds_of_two_models_are_not_those_of_one_that_has_both() -
     members = {*combinations("R", ["Join"], {"Members": frozenset({1, 2})})}
     both = {*combinations("R", ["Commit", "Join"], {"Members": frozenset({1, 2})})}
 
-    assert both - (commits | members) == {Part("combination", "R.Commit with Members of 2")}
+    assert both - (commits | members) == {SuitePart("combination", "R.Commit with Members of 2")}
 
 
 def test_kafka_says_how_fast_it_is() -> None:
@@ -78,15 +78,15 @@ def test_kafka_says_how_fast_it_is() -> None:
 
 
 def test_models_that_are_left_out_for_one_reason_stand_in_one_line() -> None:
-    left_out = [LeftOut("a", "old"), LeftOut("b", "other"), LeftOut("c", "old")]
+    left_out = [ExcludedModel("a", "old"), ExcludedModel("b", "other"), ExcludedModel("c", "old")]
 
     assert by_reason(left_out) == {"old": ("a", "c"), "other": ("b",)}
 
 
 def test_parts_are_counted_by_kind() -> None:
-    assert kinds_of([Part("action", "A"), Part("disjunct", "1"), Part("action", "B")]) == (
-        "2 actions, 1 disjunct"
-    )
+    assert kinds_of(
+        [SuitePart("action", "A"), SuitePart("disjunct", "1"), SuitePart("action", "B")]
+    ) == ("2 actions, 1 disjunct")
     assert kinds_of([]) == "nothing"
 
 

@@ -35,7 +35,7 @@ def finding(key: str) -> Finding:
     return Finding(key=key, stage="client", title=key, message="")
 
 
-def judged(monkeypatch: pytest.MonkeyPatch, *runs: str) -> stage.Tally:
+def judged(monkeypatch: pytest.MonkeyPatch, *runs: str) -> stage.ExampleTally:
     """What comes of one example whose runs come out so."""
     left: Iterator[str] = iter(runs)
 
@@ -47,8 +47,8 @@ def judged(monkeypatch: pytest.MonkeyPatch, *runs: str) -> stage.Tally:
         return RUNS[what], () if what == AGREES else (finding("OWING"),)
 
     monkeypatch.setattr(stage, "run_example", quiet)
-    monkeypatch.setattr(stage._Bench, "_judged", one)
-    tally = stage.client(Context(), stage.Request("x", "java", 1, 15, 1, 8.0))
+    monkeypatch.setattr(stage._ClientBench, "_judged", one)
+    tally = stage.client(Context(), stage.ClientTestRequest("x", "java", 1, 15, 1, 8.0))
     assert next(left, "") == "", "a run too few"
     return tally
 
@@ -86,14 +86,14 @@ def test_a_long_story_leaves_out_only_what_a_later_line_repeats() -> None:
     assert list(stage.shortened(fetches[:30])) == fetches[:30]
 
 
-def tally_of(monkeypatch: pytest.MonkeyPatch, result: ExampleResult) -> stage.Tally:
+def tally_of(monkeypatch: pytest.MonkeyPatch, result: ExampleResult) -> stage.ExampleTally:
     """What comes of one example, with all that the stage itself makes of it."""
 
     async def runs(*_: Any, **__: Any) -> ExampleResult:
         return result
 
     monkeypatch.setattr(stage, "run_example", runs)
-    return stage.client(Context(), stage.Request("x", "java", 1, 15, 1, 8.0))
+    return stage.client(Context(), stage.ClientTestRequest("x", "java", 1, 15, 1, 8.0))
 
 
 def test_a_run_in_which_nothing_owed_was_done_is_inconclusive_and_says_so(
@@ -142,7 +142,7 @@ def test_examples_can_be_chosen_by_their_numbers(monkeypatch: pytest.MonkeyPatch
         return RIGHT
 
     monkeypatch.setattr(stage, "run_example", runs)
-    request = stage.Request("x", "java", 1, 15, 1, 8.0, numbers=(7, 3))
+    request = stage.ClientTestRequest("x", "java", 1, 15, 1, 8.0, numbers=(7, 3))
     assert stage.client(Context(), request).verdicts.total() == 2
     assert run == [QUIET, 7, 3]
 
@@ -163,7 +163,7 @@ def test_a_planted_fault_is_found_by_a_finding_that_names_it_and_is_its_own(faul
         "commits-ahead": "the client commits a position behind all records that it was given",
     }
     findings = {name: finding(title) for name, title in signs.items()}
-    nothing, all_of_them = stage.Tally(), stage.Tally(findings=findings)
+    nothing, all_of_them = stage.ExampleTally(), stage.ExampleTally(findings=findings)
     assert named(fault, nothing, nothing) is None
     assert named(fault, all_of_them, nothing) is findings[fault.name]
     assert named(fault, all_of_them, all_of_them) is None, "the clean copy shows it as well"
@@ -180,8 +180,8 @@ overrides = { KeepsMemberId = "Ours_KeepsMemberId" }
 """
 
 
-def request_with(table: Path) -> stage.Request:
-    return stage.Request("x", "java", 1, 15, 1, 8.0, deviations=table)
+def request_with(table: Path) -> stage.ClientTestRequest:
+    return stage.ClientTestRequest("x", "java", 1, 15, 1, 8.0, deviations=table)
 
 
 def test_departures_that_are_declared_override_the_variant(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from conformance.replay.engine import Divergence
 from conformance.stages.reasons import reasons
 from conformance.story.behaviour import reason_lines
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.tla import Action, Spec, State
 from tests.unit.tla.small import spec
 
@@ -40,7 +40,7 @@ def told(counter: Spec, found: Divergence) -> list[str]:
 
 
 def diverged(
-    kind: Kind,
+    kind: BehaviourKind,
     *,
     before: State = START,
     allowed: tuple[State, ...] = (FULL,),
@@ -56,7 +56,7 @@ def barred(k: int) -> list[str]:
 
 
 def test_of_a_broken_invariant_the_part_that_is_false(counter: Spec) -> None:
-    found = diverged(Kind.INVARIANT, before=(7,), detail="Small")
+    found = diverged(BehaviourKind.INVARIANT, before=(7,), detail="Small")
     assert told(counter, found) == [
         "Why Small is false:",
         "  Small:7:10: n < 5 is FALSE",
@@ -66,25 +66,25 @@ def test_of_a_broken_invariant_the_part_that_is_false(counter: Spec) -> None:
 
 def test_of_steps_on_offer_what_stands_in_their_way_three_at_most(counter: Spec) -> None:
     steps = tuple(Action("Raise", (k,)) for k in range(1, 6))
-    found = diverged(Kind.OFFERS, offered=steps)
+    found = diverged(BehaviourKind.OFFERS, offered=steps)
     assert told(counter, found) == [line for k in (1, 2, 3) for line in barred(k)]
 
 
 def test_of_a_recorded_step_what_stands_in_its_way(counter: Spec) -> None:
-    found = diverged(Kind.NOT_ENABLED, before=FULL, action=Action("Raise", (2,)))
+    found = diverged(BehaviourKind.NOT_ENABLED, before=FULL, action=Action("Raise", (2,)))
     assert told(counter, found) == barred(2)
 
 
 @pytest.mark.parametrize(
     "found",
     [
-        diverged(Kind.NOT_ALLOWED),
-        diverged(Kind.RAISED),
-        diverged(Kind.OFFERS, detail="would not take Raise(1), which the spec enables"),
-        diverged(Kind.OFFERS, offered=(Action("Unheard"),)),
-        diverged(Kind.OFFERS, offered=(RAISE,), allowed=(START,)),
-        diverged(Kind.NOT_ENABLED, before=FULL, action=Action("Both", ("Raise", "Raise"))),
-        diverged(Kind.INVARIANT, before=(7,), detail="Unheard"),
+        diverged(BehaviourKind.NOT_ALLOWED),
+        diverged(BehaviourKind.RAISED),
+        diverged(BehaviourKind.OFFERS, detail="would not take Raise(1), which the spec enables"),
+        diverged(BehaviourKind.OFFERS, offered=(Action("Unheard"),)),
+        diverged(BehaviourKind.OFFERS, offered=(RAISE,), allowed=(START,)),
+        diverged(BehaviourKind.NOT_ENABLED, before=FULL, action=Action("Both", ("Raise", "Raise"))),
+        diverged(BehaviourKind.INVARIANT, before=(7,), detail="Unheard"),
     ],
     ids=lambda found: f"{found.kind}-{'-'.join(map(str, found.offered))}",
 )

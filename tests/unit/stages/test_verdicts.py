@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from conformance.compared import Compared
+from conformance.compared import ComparedStates
 from conformance.config import Settings, Thresholds
 from conformance.events import Event, StageFinished, StageStarted
 from conformance.replay.engine import Divergence
@@ -18,7 +18,7 @@ from conformance.replay.weights import Frequencies
 from conformance.stages.context import Context, Workbench, stage
 from conformance.stages.coverage import coverage
 from conformance.stages.explore import _summary, _verdict
-from conformance.story.kind import Kind
+from conformance.story.kind import BehaviourKind
 from conformance.tla import Action
 from conformance.verdict import Verdict
 
@@ -203,7 +203,7 @@ def test_a_system_is_not_held_against_the_traces_of_another() -> None:
     assert verdicts == {"m:f": Verdict.PASS, "m:g": Verdict.INCONCLUSIVE}
 
 
-BAD = Divergence(Kind.NOT_ALLOWED, (0,), (TAKE_A,), ((0,),), ((1,),), {"x": 2})
+BAD = Divergence(BehaviourKind.NOT_ALLOWED, (0,), (TAKE_A,), ((0,),), ((1,),), {"x": 2})
 
 
 def explored(
@@ -227,7 +227,7 @@ def explored(
         guided=guided or {},
         disabled=disabled,
         never_taken=never,
-        compared=Compared({"taken": steps}, ("taken",)),
+        compared=ComparedStates({"taken": steps}, ("taken",)),
     )
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from conformance.story.behaviour import Behaviour, Seen, Step
-from conformance.story.picture import At, Badge, Delivery, Further, Lanes, Picture
+from conformance.story.picture import ActionPlace, Badge, Delivery, FurtherLanes, Lanes, Picture
 from conformance.story.scene import Scene, scene_of
 from conformance.tla import Action, Fn, Value
 
 VARIABLES = ("hosts", "boss", "queue", "newest")
 PICTURE = Picture(
     schema=1,
-    lanes=Lanes("hosts", before=("registry",), further=(Further("boss", "boss {key}"),)),
-    actions={"Send": At(lane="boss {1}"), "Take": At(lane="{2}"), "Cut": At(lane="boss {1}")},
+    lanes=Lanes("hosts", before=("registry",), further=(FurtherLanes("boss", "boss {key}"),)),
+    actions={
+        "Send": ActionPlace(lane="boss {1}"),
+        "Take": ActionPlace(lane="{2}"),
+        "Cut": ActionPlace(lane="boss {1}"),
+    },
     badges=(
         Badge("{boss.mood}", of="boss"),
         Badge("leads", variable="newest", is_="{key}", of="boss", line="leads"),

@@ -8,14 +8,14 @@ import pytest
 
 from conformance.story.behaviour import Behaviour, Seen, Step
 from conformance.story.picture import (
+    ActionPlace,
     Announcement,
-    At,
     Badge,
-    Exchange,
+    LaneLog,
+    LaneMessage,
     Lanes,
-    Log,
-    Message,
     Picture,
+    RoundTripAction,
 )
 from conformance.story.scene import NOBODY, Arrow, Scene, Strip, scene_of
 from conformance.story.svg import standalone
@@ -26,25 +26,25 @@ PICTURE = Picture(
     schema=1,
     lanes=Lanes(keys_of="log", before=("boss",)),
     actions={
-        "Order": At(lane="boss", sign="election"),
-        "Crash": At(argument=2, sign="crash"),
-        "Lose": At(sign="loss"),
+        "Order": ActionPlace(lane="boss", sign="election"),
+        "Crash": ActionPlace(argument=2, sign="crash"),
+        "Lose": ActionPlace(sign="loss"),
     },
-    logs=(Log(entries="log", marks={"HW": "mark"}),),
+    logs=(LaneLog(entries="log", marks={"HW": "mark"}),),
     badges=(
         Badge(text="down", variable="up", is_="FALSE", line="down"),
         Badge(text="mark {mark} of {lane}"),
         Badge(text="orders {orders}", lane="boss"),
     ),
     messages=(
-        Message(
+        LaneMessage(
             variable="wire", out=("*Request",), back=("*Response",), peer="a", carries=("n", "m")
         ),
     ),
     announcements=(
         Announcement(variable="orders", sender="boss", received={"Obey": (1, 2)}, carries=("who",)),
     ),
-    exchanges=(Exchange(action="Swap", from_=1, to=2, label="both ways"),),
+    exchanges=(RoundTripAction(action="Swap", from_=1, to=2, label="both ways"),),
 )
 SILENT = Fn({"type": "None", "n": 0, "m": 0})
 

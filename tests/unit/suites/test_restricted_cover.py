@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformance.suites.restricted import Limits, cover_within
+from conformance.suites.restricted import SuiteLimits, cover_within
 from conformance.tla import State
 from tests.unit.suites.graphs import graph_of
 
@@ -18,7 +18,7 @@ def stays(_state: State) -> str:
 
 def test_nothing_is_left_out_without_limits() -> None:
     graph = graph_of(4, EDGES)
-    found = cover_within(graph, Limits({}, stays))
+    found = cover_within(graph, SuiteLimits({}, stays))
     assert found.reachable.all()
     assert not found.left_out
     found.suite.require(graph)
@@ -26,7 +26,7 @@ def test_nothing_is_left_out_without_limits() -> None:
 
 def test_what_follows_an_action_beyond_reach_is_cut_off() -> None:
     graph = graph_of(4, EDGES)
-    found = cover_within(graph, Limits({"Far": "too far", "Absent": "no matter"}, stays))
+    found = cover_within(graph, SuiteLimits({"Far": "too far", "Absent": "no matter"}, stays))
     names = [graph.actions[code].name for code in graph.action[found.reachable]]
     assert names == ["A", "B", "A"]
     assert dict(found.left_out) == {
@@ -41,5 +41,5 @@ def test_what_follows_an_action_beyond_reach_is_cut_off() -> None:
 def test_no_test_passes_through_a_state_that_does_not_stay() -> None:
     graph = graph_of(4, EDGES)
     third = graph.states[3]
-    found = cover_within(graph, Limits({}, lambda state: "gone" if state == third else ""))
+    found = cover_within(graph, SuiteLimits({}, lambda state: "gone" if state == third else ""))
     assert dict(found.left_out) == {"gone": 1, "only what comes before them leads there": 1}

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.errors import DataError
 from conformance.tla import (
-    Part,
+    ObservedPart,
     Partial,
     Place,
     State,
@@ -81,7 +81,7 @@ def test_what_names_no_place_is_refused(text: str) -> None:
 def test_an_entry_is_shown_where_it_is_and_has_the_value(
     text: str, value: Value, shown: bool
 ) -> None:
-    part = Part(parse_place(text), value)
+    part = ObservedPart(parse_place(text), value)
     position = {"log": 0, "channel": 1}[part.place.variable]
     assert part.shown_by(STATE, position) is shown
 

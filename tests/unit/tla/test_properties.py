@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.tla import SpecError, UnsupportedError, infer_schema
-from conformance.tla.search import FormulaKind, Limits, Verdict, problem_of, search
+from conformance.tla.search import FormulaKind, SearchLimits, SearchVerdict, problem_of, search
 from conformance.tla.spark import compile_action_formulas
 from conformance.tla.spark.formulas import conjoin
 from tests.unit.tla.small import spec
@@ -100,14 +100,14 @@ def test_properties_of_whole_behaviours(
     names = [*holds.split(), *violated.split()]
     config = f"SPECIFICATION {specification}\nPROPERTIES {' '.join(names)}\n"
     problem = problem_of(spec(tmp_path, COUNTERS, f"{config}CHECK_DEADLOCK FALSE\n"))
-    found = search(problem, Limits(stop_at_violation=False))
+    found = search(problem, SearchLimits(stop_at_violation=False))
     assert {one.name: str(one.verdict) for one in found.formulas} == {
         name: "pass" if name in holds.split() else "fail" for name in names
     }
     assert all(
         one.counterexample is not None and one.counterexample.back_to is not None
         for one in found.formulas
-        if one.verdict is Verdict.FAIL
+        if one.verdict is SearchVerdict.FAIL
     )
 
 
@@ -193,5 +193,5 @@ def test_both_back_ends_refuse_what_says_more_than_steps(tmp_path: Path, name: s
 def test_a_module_that_only_assumes_has_no_states(tmp_path: Path) -> None:
     found = search(problem_of(spec(tmp_path, "ASSUME 1 + 1 = 2")))
     assert (found.states, found.generated) == ((), 0)
-    assert {one.verdict for one in found.formulas} == {Verdict.INCONCLUSIVE}
+    assert {one.verdict for one in found.formulas} == {SearchVerdict.INCONCLUSIVE}
     assert {one.kind for one in found.formulas} == {FormulaKind.DEADLOCK}

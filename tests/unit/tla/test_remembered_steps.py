@@ -10,8 +10,8 @@ import pytest
 from conformance.tla import Fn, ModelValue, State
 from conformance.tla.python.spec import TracedAction
 from conformance.tla.search import (
-    Problem,
     SearchError,
+    SearchProblem,
     SearchResult,
     problem_of,
     remembered,
@@ -84,12 +84,12 @@ SPECS = {
 }
 
 
-def found(problem: Problem) -> SearchResult:
+def found(problem: SearchProblem) -> SearchResult:
     result = search(problem, keep_transitions=True)
     return replace(result, seconds=0.0, transitions=None)
 
 
-def transitions(problem: Problem) -> list[object]:
+def transitions(problem: SearchProblem) -> list[object]:
     kept = search(problem, keep_transitions=True).transitions
     assert kept is not None
     return list(kept)

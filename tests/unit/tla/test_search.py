@@ -10,12 +10,12 @@ import pytest
 
 from conformance.tla import Action, State
 from conformance.tla.search import (
-    End,
     FormulaKind,
-    Limits,
-    Problem,
+    SearchEnd,
     SearchError,
-    Verdict,
+    SearchLimits,
+    SearchProblem,
+    SearchVerdict,
     processes,
     search,
 )
@@ -38,12 +38,12 @@ def counter(state: State) -> Iterable[tuple[Action, State]]:
         yield JUMP, (5,)
 
 
-COUNTER = Problem(("n",), lambda: [(0,)], counter, check_deadlock=False)
+COUNTER = SearchProblem(("n",), lambda: [(0,)], counter, check_deadlock=False)
 
 
 def test_the_whole_space_is_searched() -> None:
     result = search(COUNTER, keep_transitions=True)
-    assert result.end is End.EXHAUSTED
+    assert result.end is SearchEnd.EXHAUSTED
     assert {state for (state,) in result.states} == set(range(10))
     assert result.generated == 1 + 9 + 8 + 1  # initial, up, down, jump
     assert result.transitions is not None
@@ -54,7 +54,7 @@ def test_the_whole_space_is_searched() -> None:
 
 def test_the_counterexample_is_the_shortest() -> None:
     result = search(replace(COUNTER, invariants={"Low": lambda state: state != (6,)}))
-    assert result.end is End.VIOLATION
+    assert result.end is SearchEnd.VIOLATION
     assert result.violated is not None
     path = result.violated.counterexample
     assert path is not None
@@ -70,13 +70,13 @@ def test_every_formula_gets_its_verdict_if_the_search_goes_on() -> None:
         action_properties={"NoJump": lambda state, after: abs(state[0] - after[0]) == 1},
         check_deadlock=True,
     )
-    result = search(problem, Limits(stop_at_violation=False))
+    result = search(problem, SearchLimits(stop_at_violation=False))
     verdicts = {formula.name: formula.verdict for formula in result.formulas}
     assert verdicts == {
-        "Low": Verdict.FAIL,
-        "Natural": Verdict.PASS,
-        "NoJump": Verdict.FAIL,
-        "deadlock": Verdict.FAIL,
+        "Low": SearchVerdict.FAIL,
+        "Natural": SearchVerdict.PASS,
+        "NoJump": SearchVerdict.FAIL,
+        "deadlock": SearchVerdict.FAIL,
     }
     deadlock = next(f for f in result.formulas if f.kind is FormulaKind.DEADLOCK)
     assert deadlock.counterexample is not None
@@ -85,18 +85,18 @@ def test_every_formula_gets_its_verdict_if_the_search_goes_on() -> None:
 
 def test_a_limit_leaves_verdicts_open() -> None:
     problem = replace(COUNTER, invariants={"True": lambda state: True})
-    result = search(problem, Limits(states=3))
-    assert result.end is End.LIMIT
-    assert result.formulas[0].verdict is Verdict.INCONCLUSIVE
+    result = search(problem, SearchLimits(states=3))
+    assert result.end is SearchEnd.LIMIT
+    assert result.formulas[0].verdict is SearchVerdict.INCONCLUSIVE
 
 
 def test_it_stops_when_cancelled() -> None:
-    assert search(COUNTER, cancelled=lambda: True).end is End.CANCELLED
+    assert search(COUNTER, cancelled=lambda: True).end is SearchEnd.CANCELLED
 
 
 def test_nothing_to_search_is_no_pass() -> None:
     empty = replace(COUNTER, initial=list, invariants={"False": lambda state: False})
-    assert search(empty).formulas[0].verdict is Verdict.INCONCLUSIVE
+    assert search(empty).formulas[0].verdict is SearchVerdict.INCONCLUSIVE
 
 
 def test_invariants_are_checked_where_a_constraint_discards() -> None:
@@ -152,24 +152,24 @@ def undefined_at(point: State) -> Callable[[State], bool]:
     return holds
 
 
-GRID = Problem(("x", "y"), lambda: [(0, 0)], grid, check_deadlock=False)
+GRID = SearchProblem(("x", "y"), lambda: [(0, 0)], grid, check_deadlock=False)
 WITHIN = replace(GRID, constraints=(lambda state: state != (4, 4),))
 SEARCHES = {
-    "whole": (GRID, Limits()),
-    "deadlock": (replace(GRID, check_deadlock=True), Limits()),
-    "constraint": (WITHIN, Limits()),
-    "invariant": (replace(GRID, invariants={"Near": lambda s: s != (7, 3)}), Limits()),
-    "discarded": (replace(WITHIN, invariants={"Near": lambda s: s != (4, 4)}), Limits()),
-    "property": (replace(GRID, action_properties={"P": lambda s, t: t != (5, 6)}), Limits()),
-    "symmetry": (replace(GRID, view=lambda state: frozenset(state)), Limits()),
-    "limit": (GRID, Limits(states=60)),
+    "whole": (GRID, SearchLimits()),
+    "deadlock": (replace(GRID, check_deadlock=True), SearchLimits()),
+    "constraint": (WITHIN, SearchLimits()),
+    "invariant": (replace(GRID, invariants={"Near": lambda s: s != (7, 3)}), SearchLimits()),
+    "discarded": (replace(WITHIN, invariants={"Near": lambda s: s != (4, 4)}), SearchLimits()),
+    "property": (replace(GRID, action_properties={"P": lambda s, t: t != (5, 6)}), SearchLimits()),
+    "symmetry": (replace(GRID, view=lambda state: frozenset(state)), SearchLimits()),
+    "limit": (GRID, SearchLimits(states=60)),
     "all violations": (
         replace(
             GRID,
             invariants={f"Not{n}": lambda s, n=n: s != (n, n) for n in range(SIZE)},
             check_deadlock=True,
         ),
-        Limits(stop_at_violation=False),
+        SearchLimits(stop_at_violation=False),
     ),
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.tla import EvaluationError, Spec, SpecError
-from conformance.tla.search import End, problem_of, search
+from conformance.tla.search import SearchEnd, problem_of, search
 from conformance.workers import ForkedProcesses
 from tests.unit.tla.small import spec
 
@@ -67,7 +67,7 @@ Next == x' = x + 1 /\\ TLCSet(1, TLCGet(1) + 1) /\\ (x < 4 \\/ TLCSet("exit", TR
 """
     bound = spec(tmp_path, text, "INIT Init\nNEXT Next\n")
     found = search(problem_of(bound))
-    assert found.end is End.CANCELLED
+    assert found.end is SearchEnd.CANCELLED
     assert bound.session.tlc_get(1) == 5
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.tla import (
     ActionPattern,
-    Part,
+    ObservedPart,
     PartialRecord,
     Spec,
     SpecError,
@@ -52,7 +52,9 @@ WIRE: State = frozenset([message(1), message(2, 7), message(3, 7, 8), message(9)
 
 
 def seen(**parts: Value) -> PartialRecord:
-    return PartialRecord(tuple(Part(parse_place(PLACES[name]), parts[name]) for name in parts))
+    return PartialRecord(
+        tuple(ObservedPart(parse_place(PLACES[name]), parts[name]) for name in parts)
+    )
 
 
 PLACES = {

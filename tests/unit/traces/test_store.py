@@ -13,7 +13,7 @@ import pytest
 from conformance.errors import DataError, UserError
 from conformance.tla import Action, State, fingerprint, make_record
 from conformance.traces.manifest import Identity, read_manifest
-from conformance.traces.model import End, PartialState, Trace, TraceStep
+from conformance.traces.model import PartialState, Trace, TraceEnd, TraceStep
 from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
 from conformance.traces.writer import open_writer, write_store
@@ -38,7 +38,7 @@ IDENTITY = Identity(
 def trace(trace_id: int, *states: PartialState) -> Trace:
     actions = [TAKE, DROP] * len(states)
     steps = tuple(TraceStep(a, s) for a, s in zip(actions, states[1:], strict=False))
-    return Trace(trace_id, 7, states[0], steps, End.LENGTH)
+    return Trace(trace_id, 7, states[0], steps, TraceEnd.LENGTH)
 
 
 TRACES = [trace(0, FREE), trace(1, FREE, HELD), trace(2, FREE, HELD, ("nobody", 1))]

@@ -13,8 +13,8 @@ from conformance.kafka.consumer_protocol import assigned_partitions as partition
 __all__ = [
     "NO_GENERATION",
     "Exchange",
+    "GroupMessageView",
     "HeartbeatView",
-    "MessageView",
     "heartbeat_view",
     "message_view",
     "partitions",
@@ -26,7 +26,7 @@ Message = Any
 """A request or an answer of the group protocol."""
 
 
-class MessageView(NamedTuple):
+class GroupMessageView(NamedTuple):
     """What a process has in flight; a field that it lacks has the value of the spec's NoMessage.
 
     Member ids are the coordinator's, partitions are numbers.
@@ -57,7 +57,7 @@ class HeartbeatView(NamedTuple):
     error: str = "NONE"
 
 
-NO_MESSAGE = MessageView()
+NO_MESSAGE = GroupMessageView()
 NO_HEARTBEAT = HeartbeatView()
 
 
@@ -117,7 +117,7 @@ def commit_error(answer: Message) -> str:
     return error_name(partition.error_code)
 
 
-def message_view(exchange: Exchange | None) -> MessageView:
+def message_view(exchange: Exchange | None) -> GroupMessageView:
     """A JoinGroup, SyncGroup or LeaveGroup; a Kafka answer does not repeat what was asked."""
     if exchange is None:
         return NO_MESSAGE
@@ -131,20 +131,20 @@ def message_view(exchange: Exchange | None) -> MessageView:
             return _asked(exchange, kind, asked)
         case "LeaveGroupRequest", "":
             leaving = asked.members[0].member_id
-            return MessageView("LeaveGroupRequest", leaving, abandoned=exchange.abandoned)
+            return GroupMessageView("LeaveGroupRequest", leaving, abandoned=exchange.abandoned)
     raise AssertionError(f"{answer} does not answer {asked}")
 
 
-def _asked(exchange: Exchange, kind: str, asked: Message) -> MessageView:
+def _asked(exchange: Exchange, kind: str, asked: Message) -> GroupMessageView:
     sent, parked_under = exchange.sent.generation_id, exchange.parked_under
     if parked_under is not None:
         parked = "JoinGroupParked" if kind == "JoinGroupRequest" else "SyncGroupParked"
-        return MessageView(parked, asked.member_id, sent, member_id=parked_under)
+        return GroupMessageView(parked, asked.member_id, sent, member_id=parked_under)
     if kind == "JoinGroupRequest":
         names = frozenset([protocol.name for protocol in asked.protocols])
-        return MessageView(kind, asked.member_id, sent, exchange.abandoned, names)
+        return GroupMessageView(kind, asked.member_id, sent, exchange.abandoned, names)
     assigned = tuple([(each.member_id, partitions(each.assignment)) for each in asked.assignments])
-    return MessageView(
+    return GroupMessageView(
         kind,
         asked.member_id,
         asked.generation_id,
@@ -154,8 +154,8 @@ def _asked(exchange: Exchange, kind: str, asked: Message) -> MessageView:
     )
 
 
-def _join_answer(exchange: Exchange, answer: Message) -> MessageView:
-    return MessageView(
+def _join_answer(exchange: Exchange, answer: Message) -> GroupMessageView:
+    return GroupMessageView(
         "JoinGroupResponse",
         exchange.sent.member_id,
         exchange.sent.generation_id,
@@ -169,9 +169,9 @@ def _join_answer(exchange: Exchange, answer: Message) -> MessageView:
     )
 
 
-def _sync_answer(exchange: Exchange, asked: Message, answer: Message) -> MessageView:
+def _sync_answer(exchange: Exchange, asked: Message, answer: Message) -> GroupMessageView:
     error = error_name(answer.error_code)
-    return MessageView(
+    return GroupMessageView(
         "SyncGroupResponse",
         exchange.sent.member_id,
         exchange.sent.generation_id,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from conformance.systems.protocol import Observation
-from conformance.systems.shared.group.exchange import HeartbeatView, MessageView, partitions
-from conformance.systems.shared.group.settings import NO_INSTANCE, Settings
+from conformance.systems.shared.group.exchange import GroupMessageView, HeartbeatView, partitions
+from conformance.systems.shared.group.settings import NO_INSTANCE, GroupSettings
 from conformance.systems.shared.group.views import GroupView, MemberRecord, ProcessView, RecordView
 from conformance.tla import Fn, Value
 
@@ -18,10 +18,10 @@ _TIMERS = {None: "None", "initial join": "Initial", "join": "Rebalance"}
 _REMEMBERED = 200_000
 
 
-class Observer:
+class GroupObserver:
     """Values for views. Member ids that the spec does not know are shown as they are."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GroupSettings) -> None:
         self._names = settings.members
         self._ids = {real: id for id, real in settings.real_ids().items()}
         self._instances = [instance or NO_INSTANCE for instance in settings.instances.values()]
@@ -91,7 +91,7 @@ class Observer:
             row = self._rows[view] = tuple(value(self, view) for value in OF_PROCESSES.values())
         return row
 
-    def message(self, value: MessageView) -> Fn:
+    def message(self, value: GroupMessageView) -> Fn:
         """A request to join, sync or commit, or its answer."""
         return Fn(
             {
@@ -144,7 +144,7 @@ class Observer:
         return Fn(mapped)
 
 
-def _member_generation(to: Observer, view: ProcessView) -> Value:
+def _member_generation(to: GroupObserver, view: ProcessView) -> Value:
     return Fn(
         {
             "generation": view.generation,
@@ -154,7 +154,7 @@ def _member_generation(to: Observer, view: ProcessView) -> Value:
     )
 
 
-OF_COORDINATOR: dict[str, Callable[[Observer, GroupView], Value]] = {
+OF_COORDINATOR: dict[str, Callable[[GroupObserver, GroupView], Value]] = {
     "groupState": lambda _, view: view.state,
     "generation": lambda _, view: view.generation,
     "protocolName": lambda _, view: view.protocol or NO_INSTANCE,
@@ -185,7 +185,7 @@ OF_COORDINATOR: dict[str, Callable[[Observer, GroupView], Value]] = {
 }
 """Each variable of the coordinator, and how its view shows it."""
 
-OF_PROCESSES: dict[str, Callable[[Observer, ProcessView], Value]] = {
+OF_PROCESSES: dict[str, Callable[[GroupObserver, ProcessView], Value]] = {
     "memberState": lambda _, view: view.state,
     "memberGeneration": _member_generation,
     "rejoinNeeded": lambda _, view: view.rejoin_needed,

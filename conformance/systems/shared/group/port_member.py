@@ -24,7 +24,12 @@ from conformance.systems.shared.group.exchange import (
     message_view,
     partitions,
 )
-from conformance.systems.shared.group.settings import GROUP_ID, SESSION_TIMEOUT_MS, TOPIC, Settings
+from conformance.systems.shared.group.settings import (
+    GROUP_ID,
+    SESSION_TIMEOUT_MS,
+    TOPIC,
+    GroupSettings,
+)
 from conformance.systems.shared.group.views import ProcessView
 
 PROTOCOL_TYPE = "consumer"
@@ -57,7 +62,7 @@ _NOBODY = MemberGeneration()
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicMember:
+class PortMemberState:
     """The specification's Member(p). `future`: None, Pending or Succeeded, with an assignment."""
 
     protocols: frozenset[str]
@@ -71,14 +76,14 @@ class ClassicMember:
     owned: frozenset[int] = frozenset()
     failed: bool = False
 
-    def reset(self, *, keeps_id: bool) -> ClassicMember:
+    def reset(self, *, keeps_id: bool) -> PortMemberState:
         """resetStateAndRejoin; of whom an ILLEGAL_GENERATION puts out, the id stays."""
         kept = MemberGeneration(member_id=self.generation.member_id) if keeps_id else _NOBODY
         return replace(
             self, state=_UNJOINED, rejoin_needed=True, needs_join_prepare=True, generation=kept
         )
 
-    def reset_if(self, sent: MemberGeneration, error: ErrorCode) -> ClassicMember:
+    def reset_if(self, sent: MemberGeneration, error: ErrorCode) -> PortMemberState:
         """The same, if the answer is to who the member still is."""
         if not self.is_unchanged(sent):
             return self
@@ -89,15 +94,15 @@ class ClassicMember:
         now = self.generation
         return (now.member_id, now.generation_id) == (sent.member_id, sent.generation_id)
 
-    def join_failed(self) -> ClassicMember:
+    def join_failed(self) -> PortMemberState:
         """JoinFailed: joinGroupIfNeeded tries again."""
         return replace(self, future="None", future_assignment=frozenset(), rejoin_needed=True)
 
-    def fatal(self) -> ClassicMember:
+    def fatal(self) -> PortMemberState:
         """Fatal: the error is thrown to the user."""
         return replace(self, future="None", future_assignment=frozenset(), failed=True)
 
-    def prepared(self) -> ClassicMember:
+    def prepared(self) -> PortMemberState:
         """Prepared: onJoinPrepare, eager."""
         if not self.needs_join_prepare:
             return self
@@ -116,7 +121,7 @@ class ClassicMember:
 
     # ---- what the answers make of it -----------------------------------------------------------
 
-    def after_join(self, answer: Entity, sent: MemberGeneration) -> ClassicMember:
+    def after_join(self, answer: Entity, sent: MemberGeneration) -> PortMemberState:
         """AfterJoin, where the generation is not adopted."""
         error = answer.error_code
         if error is ErrorCode.member_id_required:
@@ -126,7 +131,7 @@ class ClassicMember:
             return self.reset_if(sent, error).join_failed()
         return self.fatal() if error in _FATAL else self.join_failed()
 
-    def joined(self, answer: Entity) -> ClassicMember:
+    def joined(self, answer: Entity) -> PortMemberState:
         """AfterJoin, where the generation is adopted."""
         return replace(
             self,
@@ -137,7 +142,7 @@ class ClassicMember:
             ),
         )
 
-    def after_sync(self, answer: Entity, sent: MemberGeneration) -> ClassicMember:
+    def after_sync(self, answer: Entity, sent: MemberGeneration) -> PortMemberState:
         """AfterSync."""
         error = answer.error_code
         if error is ErrorCode.none and self.adopts_sync:
@@ -155,7 +160,7 @@ class ClassicMember:
             return self.reset_if(sent, error).join_failed()
         return self.fatal() if error in _FATAL else self.join_failed()
 
-    def after_heartbeat(self, error: ErrorCode, sent: MemberGeneration) -> ClassicMember:
+    def after_heartbeat(self, error: ErrorCode, sent: MemberGeneration) -> PortMemberState:
         """AfterHeartbeat."""
         if error is ErrorCode.rebalance_in_progress and self.state == _STABLE:
             return replace(self, rejoin_needed=True)
@@ -165,7 +170,7 @@ class ClassicMember:
             return replace(self.reset(keeps_id=False), failed=True)
         return self
 
-    def after_commit(self, error: ErrorCode, sent: MemberGeneration) -> ClassicMember:
+    def after_commit(self, error: ErrorCode, sent: MemberGeneration) -> PortMemberState:
         """AfterOffsetCommit: unlike a heartbeat's, the answer counts in a later generation too."""
         if error is ErrorCode.rebalance_in_progress:
             return replace(self, rejoin_needed=True)
@@ -177,7 +182,7 @@ class ClassicMember:
             return replace(self, failed=True)
         return self
 
-    def completed(self) -> ClassicMember:
+    def completed(self) -> PortMemberState:
         """AfterFuture: onJoinComplete, unless the generation was reset meanwhile."""
         given = self.future_assignment
         done = replace(self, future="None", future_assignment=frozenset())
@@ -189,11 +194,11 @@ class ClassicMember:
 class PortMember:
     """One process of the spec, through restarts, as `steps.MemberProcess` asks for."""
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: GroupSettings) -> None:
         self.name = name
         self._settings = settings
         self._instance = settings.instances[name]
-        self.member = ClassicMember(settings.protocols_of[name])
+        self.member = PortMemberState(settings.protocols_of[name])
         self.channel: Exchange | None = None
         self.heartbeat: Exchange | None = None
 
@@ -296,7 +301,7 @@ class PortMember:
         if left is not None and not (left.is_under_way and left.abandoned):
             self.channel = None
         self.heartbeat = None
-        self.member = ClassicMember(self.member.protocols)
+        self.member = PortMemberState(self.member.protocols)
 
     def end(self) -> None:
         """Nothing of it is left to end."""

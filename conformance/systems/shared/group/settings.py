@@ -21,7 +21,7 @@ _JOINS_ONCE, _JOINS_TWICE = 3, 9
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GroupSettings:
     """What a model fixes. `member_ids`: per process the spec's ids, in the order of their use."""
 
     members: tuple[str, ...]
@@ -62,11 +62,11 @@ class Settings:
         }
 
 
-def settings_of(constants: Mapping[str, Value]) -> Settings:
+def settings_of(constants: Mapping[str, Value]) -> GroupSettings:
     """Read a model's constants. Raises UserError for shapes that no implementation can have."""
     members = tuple(sorted(str(name) for name in _set(constants, "Members")))
     given = [cast("Fn", each) for each in _sequence(constants, "MemberIds")]
-    return Settings(
+    return GroupSettings(
         members=members,
         instances={
             str(member): None if instance == NO_INSTANCE else str(instance)

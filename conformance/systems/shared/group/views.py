@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from conformance.systems.shared.group.exchange import HeartbeatView, MessageView
+from conformance.systems.shared.group.exchange import GroupMessageView, HeartbeatView
 
 
 class GroupMemberView(NamedTuple):
@@ -70,5 +70,5 @@ class ProcessView(NamedTuple):
     owned: frozenset[int]
     protocols: frozenset[str]
     failed: bool
-    channel: MessageView
+    channel: GroupMessageView
     heartbeat: HeartbeatView

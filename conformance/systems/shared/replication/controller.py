@@ -21,7 +21,7 @@ NO_ERROR = "NONE"
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class PartitionRegistration:
     """The controller's view of the partition (PartitionRegistration)."""
 
     leader: int
@@ -70,11 +70,15 @@ class Controller:
     """One partition's registration, and what was registered in every leader epoch."""
 
     def __init__(
-        self, replicas: tuple[int, ...], initial: Registration, *, counts_partition_epochs: bool
+        self,
+        replicas: tuple[int, ...],
+        initial: PartitionRegistration,
+        *,
+        counts_partition_epochs: bool,
     ) -> None:
         self.replicas = replicas
         self._counts = counts_partition_epochs
-        self._decisions: dict[int, Registration] = {}
+        self._decisions: dict[int, PartitionRegistration] = {}
         self.online = set(replicas)
         self.broker_epochs = dict.fromkeys(replicas, 0)
         self.registration = initial
@@ -83,7 +87,7 @@ class Controller:
     def register(self, leader: int, leader_epoch: int, isr: frozenset[int]) -> None:
         """Decide; the latest decision of a leader epoch is what its LeaderAndIsr carries."""
         partition_epoch = self.registration.partition_epoch + (1 if self._counts else 0)
-        self.registration = Registration(leader, leader_epoch, isr, partition_epoch)
+        self.registration = PartitionRegistration(leader, leader_epoch, isr, partition_epoch)
         self._decisions[leader_epoch] = self.registration
 
     def elect(self, leader: int, leader_epoch: int) -> None:
@@ -103,7 +107,7 @@ class Controller:
         """A replica outside the ISR leads and is the ISR."""
         self.register(leader, leader_epoch, frozenset({leader}))
 
-    def registered(self, leader_epoch: int) -> Registration:
+    def registered(self, leader_epoch: int) -> PartitionRegistration:
         """What the LeaderAndIsr request of this leader epoch carries."""
         return self._decisions[leader_epoch]
 

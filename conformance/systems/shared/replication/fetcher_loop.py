@@ -45,7 +45,7 @@ class FetcherLoop:
         self, spec: SpecSteps, state: State, follower: str, *, delayed: bool, lost: bool
     ) -> tuple[State, Turn] | None:
         """Where a turn leads, and what it asks; None if no fetcher follows the partition."""
-        running = _Turn(spec, state, follower, lost, delayed)
+        running = _FetcherTurn(spec, state, follower, lost, delayed)
         if running.value("fetchState") not in ("Truncating", "Fetching"):
             return None
         if not delayed:
@@ -55,7 +55,7 @@ class FetcherLoop:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _FetcherTurn:
     """A turn under way."""
 
     spec: SpecSteps

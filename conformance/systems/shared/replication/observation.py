@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from conformance.systems.protocol import Observation
-from conformance.systems.shared.replication.controller import NO_LEADER, Registration
+from conformance.systems.shared.replication.controller import NO_LEADER, PartitionRegistration
 from conformance.systems.shared.replication.views import (
     NO_EPOCH,
     AlterPartitionView,
@@ -21,7 +21,7 @@ from conformance.tla import Fn, Value
 _REMEMBERED = 200_000
 
 
-class Observer:
+class ReplicationObserver:
     """Values for views; `names` are the brokers' names in the spec, in the order of their ids."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -29,7 +29,9 @@ class Observer:
         self._rows: dict[BrokerView, tuple[Value, ...]] = {}
         self._states: dict[tuple[object, ...], Observation] = {}
 
-    def observe(self, registration: Registration, views: tuple[BrokerView, ...]) -> Observation:
+    def observe(
+        self, registration: PartitionRegistration, views: tuple[BrokerView, ...]
+    ) -> Observation:
         """The observed variables; immutable, as it is shared by all equal observations."""
         key = (registration, views)
         known = self._states.get(key)
@@ -40,7 +42,9 @@ class Observer:
             known = self._states[key] = self._state(registration, views)
         return known
 
-    def _state(self, registration: Registration, views: tuple[BrokerView, ...]) -> Observation:
+    def _state(
+        self, registration: PartitionRegistration, views: tuple[BrokerView, ...]
+    ) -> Observation:
         columns = zip(*map(self._row, views), strict=True)
         values = [self._by_name(column) for column in columns]
         head = self._registration(registration)
@@ -52,7 +56,7 @@ class Observer:
             row = self._rows[view] = tuple(value(self, view) for value in _OF_BROKERS.values())
         return row
 
-    def _registration(self, value: Registration) -> Fn:
+    def _registration(self, value: PartitionRegistration) -> Fn:
         return Fn(
             {
                 "leader": self.leader(value.leader),
@@ -117,7 +121,7 @@ def _epoch_cache(view: BrokerView) -> Value:
     return tuple(Fn({"epoch": epoch, "start": start}) for epoch, start in view.epoch_cache)
 
 
-_OF_BROKERS: dict[str, Callable[[Observer, BrokerView], Value]] = {
+_OF_BROKERS: dict[str, Callable[[ReplicationObserver, BrokerView], Value]] = {
     "online": lambda _, view: view.online,
     "brokerEpoch": lambda _, view: view.broker_epoch,
     "leaderEpoch": lambda _, view: view.leader_epoch,

@@ -18,7 +18,7 @@ _FENCING = frozenset({"UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"})
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class ConsumerState:
     """What one knows: `given` is the assignment it was told, `owned` what its application has,
     `local` what it last reconciled itself to, `named` whether a heartbeat has said that."""
 
@@ -39,7 +39,7 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HeartbeatAnswer:
     """Its answer; `given` is None if it has no assignment. `interval_ms`: when the coordinator
     wants the next heartbeat; 0 if it says nothing of that."""
 
@@ -65,15 +65,15 @@ class CommitAnswer:
     error: str = _NONE
 
 
-class Member:
+class WireMember:
     """A consumer and what it has in flight; ActionRefused for a step that it cannot take now."""
 
     def __init__(self, name: str, instance: str | None, *, names_while_reconciling: bool) -> None:
         self.name = name
         self.instance = instance
         self._names_while_reconciling = names_while_reconciling
-        self.consumer = Consumer()
-        self.channel: Heartbeat | Answer | None = None
+        self.consumer = ConsumerState()
+        self.channel: Heartbeat | HeartbeatAnswer | None = None
         self.commit: Commit | CommitAnswer | None = None
 
     def _expect(self, possible: bool, what: str) -> None:
@@ -83,7 +83,7 @@ class Member:
     def join(self) -> None:
         """transitionToJoining, as the application subscribes."""
         self._expect(self.consumer.state == "Unsubscribed", "join")
-        self.consumer = Consumer(state="Joining")
+        self.consumer = ConsumerState(state="Joining")
 
     def send_heartbeat(self) -> None:
         """buildRequestData: what it owns is named as it joins, after a change, after a failure."""
@@ -114,19 +114,19 @@ class Member:
     def abandon(self) -> None:
         """onPartitionsLost of everything (transitionToFenced), then a new join."""
         self._expect(self.consumer.state == "Fenced", "join again")
-        self.consumer = Consumer(state="Joining")
+        self.consumer = ConsumerState(state="Joining")
 
     def leave(self) -> None:
         """leaveGroup: everything is revoked, and one last heartbeat says so."""
         self._expect(self.consumer.state == "Member" and self.channel is None, "leave")
-        self.consumer = Consumer(state="Leaving")
+        self.consumer = ConsumerState(state="Leaving")
         epoch = LEAVE_EPOCH if self.instance is None else STATIC_LEAVE_EPOCH
         self.channel = Heartbeat(epoch, frozenset())
 
     def receive_answer(self) -> None:
         """onHeartbeatSuccess, onErrorResponse."""
         answer = self.channel
-        if not isinstance(answer, Answer):
+        if not isinstance(answer, HeartbeatAnswer):
             raise ActionRefused(f"{self.name} has no answer")
         self.channel = None
         self.consumer = _after(self.consumer, answer)
@@ -137,7 +137,7 @@ class Member:
             raise ActionRefused(f"{self.name} has nothing in flight")
         self.channel = None
         leaving = self.consumer.state == "Leaving"
-        self.consumer = Consumer() if leaving else replace(self.consumer, named=False)
+        self.consumer = ConsumerState() if leaving else replace(self.consumer, named=False)
 
     def send_commit(self) -> None:
         """CommitRequestManager: what it owns, in the epoch that it knows."""
@@ -159,12 +159,12 @@ class Member:
         self.commit = None
 
 
-def _after(consumer: Consumer, answer: Answer) -> Consumer:
+def _after(consumer: ConsumerState, answer: HeartbeatAnswer) -> ConsumerState:
     if consumer.state == "Leaving":
-        return Consumer()
+        return ConsumerState()
     if answer.error == _NONE:
         given = consumer.given if answer.given is None else answer.given
         return replace(consumer, state="Member", epoch=answer.epoch, given=given)
     if answer.error in _FENCING:
         return replace(consumer, state="Fenced")
-    return Consumer(state="Failed")
+    return ConsumerState(state="Failed")

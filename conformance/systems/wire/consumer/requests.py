@@ -13,7 +13,12 @@ from conformance.kafka.entities import in_milliseconds, make, milliseconds, modu
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.wire.admin import commit_request, fetch_offsets
-from conformance.systems.wire.consumer.member import Answer, Commit, CommitAnswer, Heartbeat
+from conformance.systems.wire.consumer.member import (
+    Commit,
+    CommitAnswer,
+    Heartbeat,
+    HeartbeatAnswer,
+)
 from conformance.systems.wire.port import Port
 
 ASSIGNOR = "range"
@@ -35,7 +40,7 @@ class NotCoordinator(SystemFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MemberGroup:
     """The group that a member belongs to, and the topic that it reads."""
 
     group_id: str
@@ -64,12 +69,12 @@ class Description:
 
 def heartbeat(
     port: Port,
-    group: Group,
+    group: MemberGroup,
     member_id: str,
     instance: str | None,
     sent: Heartbeat,
     rebalance_ms: int = REBALANCE_MS,
-) -> Answer:
+) -> HeartbeatAnswer:
     """Ask, and wait for the answer. One that names partitions has all fields (a full request)."""
     module = module_of(_HEARTBEAT, port.versions[_HEARTBEAT], "request")
     fields: dict[str, object] = {"topic_partitions": None}
@@ -94,28 +99,28 @@ def heartbeat(
     return _answer(port.ask_body(body), group)
 
 
-def _answer(body: Any, group: Group) -> Answer:
+def _answer(body: Any, group: MemberGroup) -> HeartbeatAnswer:
     if body.error_code is not ErrorCode.none:
-        return Answer(body.error_code.name.upper())
+        return HeartbeatAnswer(body.error_code.name.upper())
     given = None
     if body.assignment is not None:
         given = _partitions(body.assignment.topic_partitions, group, "gives")
     interval = in_milliseconds(body.heartbeat_interval)
-    return Answer(epoch=int(body.member_epoch), given=given, interval_ms=interval)
+    return HeartbeatAnswer(epoch=int(body.member_epoch), given=given, interval_ms=interval)
 
 
 def commit(
-    port: Port, group: Group, member_id: str, instance: str | None, sent: Commit, offset: int
+    port: Port, group: MemberGroup, member_id: str, instance: str | None, sent: Commit, offset: int
 ) -> CommitAnswer:
     """Commit this offset of each partition. SystemFailed if the refused ones have several errors,
     or if OffsetFetch then gives it of others than those that were taken."""
     offsets = dict.fromkeys(sent.partitions, offset)
     membership = (sent.epoch, member_id, instance)
     (topic,) = port.ask(commit_request(group.group_id, group.topic, offsets, membership)).topics
-    codes = {int(one.partition_index): one.error_code for one in topic.partitions}
+    codes = {int(partition.partition_index): partition.error_code for partition in topic.partitions}
     answer = _commit_answer(codes)
     stored = frozenset(
-        one for one, found in committed(port, group, sent).items() if found == offset
+        number for number, result in committed(port, group, sent).items() if result == offset
     )
     if {*codes} != sent.partitions or stored != answer.taken:
         raise SystemFailed(
@@ -129,15 +134,15 @@ def _commit_answer(codes: Mapping[int, ErrorCode]) -> CommitAnswer:
     refused = {code for code in codes.values() if code is not ErrorCode.none}
     if len(refused) > 1:
         raise SystemFailed(f"One OffsetCommit was answered {_shown(codes)}")
-    taken = frozenset(index for index, code in codes.items() if code is ErrorCode.none)
-    return CommitAnswer(taken, *(code.name.upper() for code in refused))
+    names = frozenset(index for index, code in codes.items() if code is ErrorCode.none)
+    return CommitAnswer(names, *(code.name.upper() for code in refused))
 
 
 def _shown(codes: Mapping[int, ErrorCode]) -> str:
     return ", ".join(f"{index} {code.name.upper()}" for index, code in sorted(codes.items()))
 
 
-def committed(port: Port, group: Group, sent: Commit) -> dict[int, int]:
+def committed(port: Port, group: MemberGroup, sent: Commit) -> dict[int, int]:
     """The group's offsets of these partitions, as one sees them who is no member; -1: none."""
     error, offsets = fetch_offsets(port, group.group_id, group.topic, sent.partitions)
     if error is not ErrorCode.none:
@@ -145,7 +150,7 @@ def committed(port: Port, group: Group, sent: Commit) -> dict[int, int]:
     return offsets
 
 
-def describe(port: Port, group: Group) -> Description:
+def describe(port: Port, group: MemberGroup) -> Description:
     """The group as it is now."""
     module = module_of(_DESCRIBE, port.versions[_DESCRIBE], "request")
     body = make(
@@ -153,18 +158,18 @@ def describe(port: Port, group: Group) -> Description:
         group_ids=(group.group_id,),
         include_authorized_operations=False,
     )
-    (found,) = port.ask_body(body).groups
-    if found.error_code is ErrorCode.group_id_not_found:
+    (result,) = port.ask_body(body).groups
+    if result.error_code is ErrorCode.group_id_not_found:
         return Description()
-    if found.error_code in _MOVING:
-        raise NotCoordinator(f"ConsumerGroupDescribe was answered {found.error_code.name.upper()}")
-    if found.error_code is not ErrorCode.none:
-        raise SystemFailed(f"ConsumerGroupDescribe was answered {found.error_code.name.upper()}")
-    members = {one.member_id: _described(one, group) for one in found.members}
-    return Description(int(found.group_epoch), int(found.assignment_epoch), members)
+    if result.error_code in _MOVING:
+        raise NotCoordinator(f"ConsumerGroupDescribe was answered {result.error_code.name.upper()}")
+    if result.error_code is not ErrorCode.none:
+        raise SystemFailed(f"ConsumerGroupDescribe was answered {result.error_code.name.upper()}")
+    members = {member.member_id: _described(member, group) for member in result.members}
+    return Description(int(result.group_epoch), int(result.assignment_epoch), members)
 
 
-def _described(member: Any, group: Group) -> DescribedMember:
+def _described(member: Any, group: MemberGroup) -> DescribedMember:
     return DescribedMember(
         int(member.member_epoch),
         _partitions(member.assignment.topic_partitions, group, "describes"),
@@ -172,9 +177,9 @@ def _described(member: Any, group: Group) -> DescribedMember:
     )
 
 
-def _partitions(topics: Iterable[Any], group: Group, what: str) -> frozenset[int]:
-    found = {(one.topic_id, int(index)) for one in topics for index in one.partitions}
-    foreign = sorted(index for topic, index in found if topic != group.topic_id)
+def _partitions(topics: Iterable[Any], group: MemberGroup, what: str) -> frozenset[int]:
+    result = {(topic.topic_id, int(index)) for topic in topics for index in topic.partitions}
+    foreign = sorted(index for topic, index in result if topic != group.topic_id)
     if foreign:
         raise SystemFailed(f"The broker {what} partitions {foreign} of a topic nobody reads")
-    return frozenset(index for _, index in found)
+    return frozenset(index for _, index in result)

@@ -89,11 +89,11 @@ class Sessions:
         wishes = [self._wishes.popleft() for _ in range(len(self._wishes))]
         problems: Mapping[str, Exception]
         try:
-            problems = _alter(port, {one.group_id: _settings(one.session_ms) for one in wishes})
+            problems = _alter(port, {wish.group_id: _settings(wish.session_ms) for wish in wishes})
         except Exception as error:  # noqa: BLE001  it is raised in each thread that waits
-            problems = {one.group_id: error for one in wishes}
-        for one in wishes:
-            one.over, one.problem = True, problems.get(one.group_id)
+            problems = {wish.group_id: error for wish in wishes}
+        for wish in wishes:
+            wish.over, wish.problem = True, problems.get(wish.group_id)
 
 
 @cache
@@ -137,13 +137,13 @@ def _alter(port: Port, groups: Mapping[str, Mapping[str, str | None]]) -> dict[s
     request = make(module.IncrementalAlterConfigsRequest, resources=resources, validate_only=False)
     answers = port.ask_body(request, _SETTING_SECONDS, at_once=False).responses
     return {
-        one.resource_name: SystemFailed(
-            f"IncrementalAlterConfigs of the group {one.resource_name} to "
-            f"{groups[one.resource_name]} was answered {one.error_code.name.upper()}: "
-            f"{one.error_message}"
+        answer.resource_name: SystemFailed(
+            f"IncrementalAlterConfigs of the group {answer.resource_name} to "
+            f"{groups[answer.resource_name]} was answered {answer.error_code.name.upper()}: "
+            f"{answer.error_message}"
         )
-        for one in answers
-        if one.error_code is not ErrorCode.none
+        for answer in answers
+        if answer.error_code is not ErrorCode.none
     }
 
 
@@ -172,5 +172,5 @@ def _shown(port: Port, group_id: str, names: Sequence[str]) -> dict[str, str]:
         include_synonyms=False,
         include_documentation=False,
     )
-    (found,) = port.ask_body(request).results
-    return {one.name: str(one.value) for one in found.configs}
+    (result,) = port.ask_body(request).results
+    return {config.name: str(config.value) for config in result.configs}

@@ -25,25 +25,25 @@ from conformance.systems.wire.consumer.member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     NO_EPOCH,
-    Answer,
     Commit,
     CommitAnswer,
-    Consumer,
+    ConsumerState,
     Heartbeat,
-    Member,
+    HeartbeatAnswer,
+    WireMember,
 )
 from conformance.systems.wire.consumer.requests import (
     REBALANCE_MS,
     DescribedMember,
     Description,
-    Group,
+    MemberGroup,
     NotCoordinator,
     commit,
     describe,
     heartbeat,
 )
 from conformance.systems.wire.consumer.settings import forget, interval_of, sessions_at
-from conformance.systems.wire.consumer.timers import EXPIRIES, REBALANCE, Foresight, foresight
+from conformance.systems.wire.consumer.timers import EXPIRIES, REBALANCE, ConsumerTimers, foresight
 from conformance.systems.wire.leadership import Leaders
 from conformance.systems.wire.pace import LONGEST_PAUSE, Pace
 from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, Ports
@@ -69,19 +69,19 @@ _TELLING_SECONDS = 5.0
 """A coordinator hears of a setting within milliseconds; a busy machine takes longer."""
 _NO_INSTANCE = "none"
 
-OF_A_MEMBER: Mapping[str, Callable[[Member], None]] = MappingProxyType(
+OF_A_MEMBER: Mapping[str, Callable[[WireMember], None]] = MappingProxyType(
     {
-        "Join": Member.join,
-        "SendHeartbeat": Member.send_heartbeat,
-        "Revoke": Member.revoke,
-        "Assign": Member.assign,
-        "Abandon": Member.abandon,
-        "Leave": Member.leave,
-        "ReceiveAnswer": Member.receive_answer,
-        "LoseMessage": Member.lose_message,
-        "SendCommit": Member.send_commit,
-        "ReceiveCommit": Member.receive_commit,
-        "LoseCommit": Member.lose_commit,
+        "Join": WireMember.join,
+        "SendHeartbeat": WireMember.send_heartbeat,
+        "Revoke": WireMember.revoke,
+        "Assign": WireMember.assign,
+        "Abandon": WireMember.abandon,
+        "Leave": WireMember.leave,
+        "ReceiveAnswer": WireMember.receive_answer,
+        "LoseMessage": WireMember.lose_message,
+        "SendCommit": WireMember.send_commit,
+        "ReceiveCommit": WireMember.receive_commit,
+        "LoseCommit": WireMember.lose_commit,
     }
 )
 """Steps that leave the coordinator as it was."""
@@ -89,7 +89,7 @@ _REQUESTS = frozenset({"HandleHeartbeat", "RefuseHeartbeat", "HandleLeave", "Han
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ConsumerSettings:
     """A model's constants; `instances` by member, None for a dynamic one."""
 
     instances: Mapping[str, str | None]
@@ -97,15 +97,15 @@ class Settings:
     names_while_reconciling: bool
 
 
-def settings_of(constants: Mapping[str, Value]) -> Settings:
+def settings_of(constants: Mapping[str, Value]) -> ConsumerSettings:
     """Read a model's constants."""
     instances, partitions = constants["InstanceOf"], constants["Partitions"]
     if not isinstance(instances, Fn) or partitions != frozenset(range(len(_set(partitions)))):
         raise UserError("A model of ConsumerGroup has named members, and partitions from 0 on.")
-    return Settings(
+    return ConsumerSettings(
         {
             str(member): None if instance == _NO_INSTANCE else str(instance)
-            for member, instance in sorted(instances.items(), key=lambda one: str(one[0]))
+            for member, instance in sorted(instances.items(), key=lambda pair: str(pair[0]))
         },
         len(_set(partitions)),
         constants["NamesWhileReconciling"] is True,
@@ -117,7 +117,7 @@ def _set(value: Value) -> frozenset[Value]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reconciling:
+class Reconciliation:
     """What a member was told to keep, and when (monotonic, s) it had asked."""
 
     given: frozenset[int]
@@ -139,7 +139,7 @@ class WireConsumerSystem:
     )
 
     def __init__(
-        self, settings: Settings, address: Address, security: Security, tolerance: Tolerance
+        self, settings: ConsumerSettings, address: Address, security: Security, tolerance: Tolerance
     ) -> None:
         self.tolerance = tolerance
         self._settings = settings
@@ -155,12 +155,12 @@ class WireConsumerSystem:
         """The groups whose settings were changed."""
         self._run = uuid.uuid4().hex[:12]
         self._numbers = itertools.count(1)
-        self._foresight = Foresight()
-        self._members: dict[str, Member] = {}
+        self._foresight = ConsumerTimers()
+        self._members: dict[str, WireMember] = {}
         self._topic = f"kconform-{os.getpid()}-{self._run}"
         topic_id = make_topic(self._entry, self._topic, settings.partitions)
         assert topic_id is not None, "CreateTopics is among what was demanded"
-        self._group = Group("", self._topic, topic_id)
+        self._group = MemberGroup("", self._topic, topic_id)
         self._coordinator = self._entry
         self._leaders = Leaders(self._entry, OFFSETS_TOPIC)
         self._await_topic()
@@ -169,7 +169,7 @@ class WireConsumerSystem:
         )
         self._pace = Pace(address)
         self._running_out: dict[str, float] = {}
-        self._reconciling: dict[str, Reconciling] = {}
+        self._reconciling: dict[str, Reconciliation] = {}
         self._mistimed = ""
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -182,7 +182,7 @@ class WireConsumerSystem:
         self._leaders.look(again=False)
         names = self._settings.names_while_reconciling
         self._members = {
-            name: Member(name, instance, names_while_reconciling=names)
+            name: WireMember(name, instance, names_while_reconciling=names)
             for name, instance in self._settings.instances.items()
         }
         self._before_first: int | None = None
@@ -290,14 +290,14 @@ class WireConsumerSystem:
         sent, until = Heartbeat(JOIN_EPOCH, frozenset()), time.monotonic() + _TELLING_SECONDS
         while True:
             answer = heartbeat(self._coordinator, self._group, "probe", None, sent)
-            told = answer.interval_ms == interval_of(_SESSION_MS)
-            if told or time.monotonic() > until:
+            is_shown = answer.interval_ms == interval_of(_SESSION_MS)
+            if is_shown or time.monotonic() > until:
                 break
             sent = Heartbeat(answer.epoch)
             time.sleep(0.05)
         heartbeat(self._coordinator, self._group, "probe", None, Heartbeat(LEAVE_EPOCH))
         delete_group(self._coordinator, self._group.group_id)
-        return told
+        return is_shown
 
     def _find_coordinator(self) -> Description:
         """The group as its coordinator knows it, once there is one that has loaded its part of the
@@ -312,11 +312,11 @@ class WireConsumerSystem:
                     raise
                 time.sleep(0.05)
 
-    def _id(self, member: Member) -> str:
+    def _id(self, member: WireMember) -> str:
         """Members are sorted by it, as their names are."""
         return f"{member.name}-{self._run}"
 
-    def _ask(self, member: Member) -> None:
+    def _ask(self, member: WireMember) -> None:
         sent = member.channel
         if not isinstance(sent, Heartbeat):
             raise ActionRefused(f"no request of {member.name} is under way")
@@ -331,8 +331,8 @@ class WireConsumerSystem:
         self._described = describe(self._coordinator, self._group)
         self._pace.seen_at = time.monotonic()
         self._count_epochs(self._described)
-        told = answer.interval_ms in (0, interval_of(self._session))
-        if self._session_used and self._interval_is_told and not told:
+        is_shown = answer.interval_ms in (0, interval_of(self._session))
+        if self._session_used and self._interval_is_told and not is_shown:
             self._mistimed = "the coordinator had not heard of the group's session timeout yet"
         member.channel = replace(answer, epoch=self._our_epoch(answer.epoch))
         self._running_out.pop(member.name, None)
@@ -340,7 +340,7 @@ class WireConsumerSystem:
             self._running_out[member.name] = asked + length / 1000
         self._note_reconciling(member, answer, asked)
 
-    def _commit(self, member: Member) -> None:
+    def _commit(self, member: WireMember) -> None:
         """What is committed is this commit's number, so that OffsetFetch tells which it was."""
         sent = member.commit
         if not isinstance(sent, Commit):
@@ -352,7 +352,7 @@ class WireConsumerSystem:
             self._coordinator, self._group, id, member.instance, theirs, self._commits
         )
 
-    def _note_reconciling(self, member: Member, answer: Answer, asked: float) -> None:
+    def _note_reconciling(self, member: WireMember, answer: HeartbeatAnswer, asked: float) -> None:
         """Who is told to give partitions up has its rebalance timeout for it, from then on."""
         before = self._reconciling.get(member.name)
         if answer.epoch <= LEAVE_EPOCH:
@@ -361,7 +361,7 @@ class WireConsumerSystem:
             return
         self._reconciling.pop(member.name, None)
         if member.consumer.owned - answer.given:
-            self._reconciling[member.name] = Reconciling(answer.given, asked)
+            self._reconciling[member.name] = Reconciliation(answer.given, asked)
 
     def _count_epochs(self, group: Description) -> None:
         """A new group's first epoch is the specification's 1: Kafka has begun with 1, and begins
@@ -383,7 +383,7 @@ class WireConsumerSystem:
         self._sessions.set(self._coordinator, self._group.group_id, milliseconds)
         self._session, self._session_used = milliseconds, True
 
-    def _wait_for(self, timer: str, member: Member) -> None:
+    def _wait_for(self, timer: str, member: WireMember) -> None:
         """It runs out by itself; ConsumerGroupDescribe shows the member go."""
         self._described = None
         reconciling = self._reconciling.pop(member.name, None)
@@ -439,9 +439,11 @@ class WireConsumerSystem:
         return {
             "groupEpoch": self._our_epoch(group.group_epoch),
             "assignmentEpoch": self._our_epoch(group.assignment_epoch),
-            "target": self._by_member(shown, lambda one: one.target, frozenset()),
-            "memberEpoch": self._by_member(shown, lambda one: self._our_epoch(one.epoch), NO_EPOCH),
-            "described": self._by_member(shown, lambda one: one.assigned, frozenset()),
+            "target": self._by_member(shown, lambda member: member.target, frozenset()),
+            "memberEpoch": self._by_member(
+                shown, lambda member: self._our_epoch(member.epoch), NO_EPOCH
+            ),
+            "described": self._by_member(shown, lambda member: member.assigned, frozenset()),
         }
 
     def _by_member(
@@ -457,13 +459,13 @@ class WireConsumerSystem:
     def _of_members(self) -> dict[str, Value]:
         members = self._members.values()
         return {
-            "consumer": Fn({one.name: consumer_value(one.consumer) for one in members}),
-            "channel": Fn({one.name: message_value(one.channel) for one in members}),
-            "commit": Fn({one.name: commit_value(one.commit) for one in members}),
+            "consumer": Fn({member.name: consumer_value(member.consumer) for member in members}),
+            "channel": Fn({member.name: message_value(member.channel) for member in members}),
+            "commit": Fn({member.name: commit_value(member.commit) for member in members}),
         }
 
 
-def consumer_value(consumer: Consumer) -> Fn:
+def consumer_value(consumer: ConsumerState) -> Fn:
     """As the specification's `consumer[m]`."""
     return Fn(
         {
@@ -477,7 +479,7 @@ def consumer_value(consumer: Consumer) -> Fn:
     )
 
 
-def message_value(message: Heartbeat | Answer | None) -> Fn:
+def message_value(message: Heartbeat | HeartbeatAnswer | None) -> Fn:
     """As the specification's `channel[m]`."""
     fields: dict[Value, Value] = {
         "type": "None",
@@ -492,7 +494,7 @@ def message_value(message: Heartbeat | Answer | None) -> Fn:
         case Heartbeat(epoch, owned):
             fields |= {"type": "Request", "epoch": epoch, "named": owned is not None}
             fields["owned"] = _values(owned or ())
-        case Answer(error, epoch, given):
+        case HeartbeatAnswer(error, epoch, given):
             fields |= {"type": "Answer", "epoch": epoch, "error": error, "told": given is not None}
             fields["given"] = _values(given or ())
     return Fn(fields)
@@ -509,8 +511,8 @@ def commit_value(commit: Commit | CommitAnswer | None) -> Fn:
     match commit:
         case Commit(epoch, partitions):
             fields |= {"type": "Request", "epoch": epoch, "partitions": _values(partitions)}
-        case CommitAnswer(taken, error):
-            fields |= {"type": "Answer", "partitions": _values(taken), "error": error}
+        case CommitAnswer(step, error):
+            fields |= {"type": "Answer", "partitions": _values(step), "error": error}
     return Fn(fields)
 
 

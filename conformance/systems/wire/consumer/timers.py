@@ -20,7 +20,7 @@ _RESTARTS = frozenset({"HandleHeartbeat", SESSION, REBALANCE, "HandleLeave"})
 
 
 @dataclass(frozen=True, slots=True)
-class Foresight:
+class ConsumerTimers:
     """By number of a path's step: the session (ms) that a heartbeat handled there begins, if it is
     to expire; by member its rebalance timeout (ms), if that is to run out."""
 
@@ -28,7 +28,7 @@ class Foresight:
     rebalances: Mapping[str, int] = field(default_factory=dict)
 
 
-def foresight(actions: Sequence[Action], address: Address) -> Foresight:
+def foresight(actions: Sequence[Action], address: Address) -> ConsumerTimers:
     """Timeouts that run out in the path's order."""
     sessions: dict[int, int] = {}
     rebalances: dict[str, int] = {}
@@ -37,9 +37,9 @@ def foresight(actions: Sequence[Action], address: Address) -> Foresight:
             rebalances[str(action.args[0])] = address.rebalance
         if action.name == SESSION:
             begun = _last(actions, at, action.args[0])
-            waited = sum(_length(one, address) for one in actions[begun:at])
+            waited = sum(_length(action, address) for action in actions[begun:at])
             sessions[begun] = address.session + waited
-    return Foresight(sessions, rebalances)
+    return ConsumerTimers(sessions, rebalances)
 
 
 def _last(actions: Sequence[Action], end: int, member: object) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.systems.delayed import DelayedOperationsSystem, create
-from conformance.systems.delayed.sections import Kind, Role, ThreadState, kind_of
+from conformance.systems.delayed.sections import Role, SectionKind, ThreadState, kind_of
 from conformance.systems.protocol import ActionRefused, Interruptible, Offers, SystemUnderTest
 from conformance.tla import Action, Fn, Value
 
@@ -107,23 +107,23 @@ def test_an_interrupted_section_goes_on_where_the_other_needs_its_lock() -> None
 @pytest.mark.parametrize(
     ("point", "kind"),
     [
-        ("lock o1 lock", Kind.OPERATION),
-        ("lock o1 completed", Kind.COMPLETED),
-        ("lock watchers of k1", Kind.LIST),
-        ("lock delayed shard 0", Kind.SHARD),
-        ("finished", Kind.FINISHED),
+        ("lock o1 lock", SectionKind.OPERATION),
+        ("lock o1 completed", SectionKind.COMPLETED),
+        ("lock watchers of k1", SectionKind.LIST),
+        ("lock delayed shard 0", SectionKind.SHARD),
+        ("finished", SectionKind.FINISHED),
     ],
 )
-def test_points_have_kinds(point: str, kind: Kind) -> None:
+def test_points_have_kinds(point: str, kind: SectionKind) -> None:
     assert kind_of(point) is kind
 
 
 def test_the_same_lock_begins_other_actions_of_other_threads() -> None:
     completer = ThreadState("c1", Role.COMPLETER)
-    assert completer.next_action(Kind.STATE) == "Event"
+    assert completer.next_action(SectionKind.STATE) == "Event"
     completer.begin("Event", "lock state")
-    assert completer.next_action(Kind.SHARD) == "Snapshot"
+    assert completer.next_action(SectionKind.SHARD) == "Snapshot"
     completer.begin("Snapshot", "lock delayed shard 0")
-    assert completer.next_action(Kind.SHARD) == "Forget"
-    assert ThreadState("o1", Role.REQUEST).next_action(Kind.SHARD) == "Watch"
-    assert ThreadState("x1", Role.CANCELLER).next_action(Kind.SHARD) == "RemoveList"
+    assert completer.next_action(SectionKind.SHARD) == "Forget"
+    assert ThreadState("o1", Role.REQUEST).next_action(SectionKind.SHARD) == "Watch"
+    assert ThreadState("x1", Role.CANCELLER).next_action(SectionKind.SHARD) == "RemoveList"

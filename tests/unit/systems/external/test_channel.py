@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from conformance.systems.external.channel import Channel, Channels, Limits
-from conformance.systems.external.transport import Ended, NoAnswer, Rubbish
+from conformance.systems.external.channel import AdapterChannel, AdapterTimeouts, Channels
+from conformance.systems.external.transport import AdapterGone, NoAnswer, Rubbish
 from conformance.systems.protocol import ActionRefused, SystemFailed, SystemHangs
 
 Reply = Callable[[int], str | Exception]
@@ -49,7 +49,7 @@ def answered(*answers: object) -> Reply:
     return lambda number: json.dumps({"id": number, "answers": answers})
 
 
-def channel_of(*replies: Reply) -> tuple[Channel, list[Scripted]]:
+def channel_of(*replies: Reply) -> tuple[AdapterChannel, list[Scripted]]:
     """Each start of the adapter takes the next script."""
     scripts = iter(replies)
     started: list[Scripted] = []
@@ -58,7 +58,7 @@ def channel_of(*replies: Reply) -> tuple[Channel, list[Scripted]]:
         started.append(Scripted(next(scripts)))
         return started[-1]
 
-    return Channel("exec:it", opener, Limits(start=60.0, call=5.0)), started
+    return AdapterChannel("exec:it", opener, AdapterTimeouts(start=60.0, call=5.0)), started
 
 
 LOOK = {"command": "observe"}
@@ -117,7 +117,7 @@ RUBBISH: dict[str, tuple[Reply, str]] = {
         answered({"refused": "no"}, {"ok": 2}),
         "went on after a command that had failed",
     ),
-    "its end": (lambda _: Ended("has exited with code 7"), "has exited with code 7"),
+    "its end": (lambda _: AdapterGone("has exited with code 7"), "has exited with code 7"),
     "what nobody asked for": (lambda _: Rubbish("wrote without being asked: 'x'"), "without being"),
 }
 
@@ -171,7 +171,7 @@ def test_channels_are_lent_to_one_at_a_time_and_all_end_together() -> None:
         channel.ask("observe")
     channels.give_back(first)
     channels.give_back(first)
-    assert channels.borrow("a", opener, Limits(call=1.0)) is first
+    assert channels.borrow("a", opener, AdapterTimeouts(call=1.0)) is first
     assert first.limits.call == 1.0
     assert channels.borrow("a", opener) is not first
     channels.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.systems.group.callbacks import Callbacks, Misled
+from conformance.systems.group.callbacks import ImpossibleCallback, RebalanceCallbacks
 from impl.types import TopicPartition
 
 NONE: frozenset[TopicPartition] = frozenset()
@@ -12,7 +12,7 @@ FIRST, SECOND = (frozenset({TopicPartition("topic", number)}) for number in (0, 
 
 
 def test_partitions_are_assigned_and_revoked() -> None:
-    told = Callbacks(lambda: False)
+    told = RebalanceCallbacks(lambda: False)
     told.listener.on_partitions_assigned(FIRST)
     told.check(FIRST)
     told.listener.on_partitions_revoked(FIRST)
@@ -20,7 +20,7 @@ def test_partitions_are_assigned_and_revoked() -> None:
 
 
 def test_partitions_are_assigned_and_lost() -> None:
-    told = Callbacks(lambda: True)
+    told = RebalanceCallbacks(lambda: True)
     told.listener.on_partitions_assigned(FIRST)
     told.listener.on_partitions_lost(FIRST)
     told.check(NONE)
@@ -35,25 +35,25 @@ def test_partitions_are_assigned_and_lost() -> None:
     ],
 )
 def test_a_call_that_does_not_fit_is_refused(is_out: bool, call: str, message: str) -> None:
-    told = Callbacks(lambda: is_out)
+    told = RebalanceCallbacks(lambda: is_out)
     told.listener.on_partitions_assigned(FIRST)
-    with pytest.raises(Misled, match=message):
+    with pytest.raises(ImpossibleCallback, match=message):
         getattr(told.listener, call)(FIRST)
 
 
 def test_what_was_never_assigned_is_not_taken() -> None:
-    told = Callbacks(lambda: False)
+    told = RebalanceCallbacks(lambda: False)
     told.listener.on_partitions_assigned(FIRST)
-    with pytest.raises(Misled, match="are taken of"):
+    with pytest.raises(ImpossibleCallback, match="are taken of"):
         told.listener.on_partitions_revoked(SECOND)
 
 
 def test_the_subscription_has_what_was_told() -> None:
-    with pytest.raises(Misled, match="was told"):
-        Callbacks(lambda: False).check(FIRST)
+    with pytest.raises(ImpossibleCallback, match="was told"):
+        RebalanceCallbacks(lambda: False).check(FIRST)
 
 
 def test_where_threads_meet_nobody_listens() -> None:
-    told = Callbacks(None)
+    told = RebalanceCallbacks(None)
     told.listener.on_partitions_lost(FIRST)
     told.check(FIRST)

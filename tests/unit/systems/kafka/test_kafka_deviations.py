@@ -14,7 +14,7 @@ from conformance.stages.context import Context, check_overridden, one_model
 from conformance.stages.overridden import with_deviations
 from conformance.systems.deviations import (
     Deviation,
-    Severity,
+    DeviationSeverity,
     concerning,
     load_deviations,
     overriding,
@@ -31,7 +31,7 @@ def deviation(**members: object) -> Deviation:
         "id": "X",
         "report": "no report known",
         "title": "x",
-        "severity": Severity.HARMLESS,
+        "severity": DeviationSeverity.HARMLESS,
         "description": "x",
         "definitions": {"Kafka_RemoteReplicas(old)": "old"},
         "overrides": {"RemoteReplicas": "Kafka_RemoteReplicas"},
@@ -113,7 +113,9 @@ def test_each_deviation_has_its_path_and_no_version_twice(one: Deviation) -> Non
 
 
 @pytest.mark.parametrize(
-    "one", [one for one in TABLE if one.severity is not Severity.HARMLESS], ids=lambda one: one.id
+    "one",
+    [one for one in TABLE if one.severity is not DeviationSeverity.HARMLESS],
+    ids=lambda one: one.id,
 )
 def test_what_is_not_harmless_has_a_consequence(one: Deviation) -> None:
     path = load(FACTORY.file(one.path))

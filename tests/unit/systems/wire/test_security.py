@@ -8,7 +8,7 @@ import pytest
 
 from conformance.errors import UserError
 from conformance.systems.wire.properties import login_of, read_properties
-from conformance.systems.wire.scram import Refused, Scram
+from conformance.systems.wire.scram import Scram, ScramError
 from conformance.systems.wire.security import security_of
 
 # The exchange of RFC 7677, section 3.
@@ -41,7 +41,7 @@ def test_scram_says_what_the_rfc_says() -> None:
 def test_a_server_that_does_not_know_the_password_is_refused(
     first: bytes, final: bytes, why: str
 ) -> None:
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(ScramError, match=why):
         exchange(first, final)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.tla import Spec, UnsupportedError
-from conformance.tla.show import STAGES, Shown, show
+from conformance.tla.show import STAGES, StageText, show
 from tests.unit.tla import small
 
 FOLDER = Path(__file__).parent
@@ -70,5 +70,5 @@ def _stage(spec: Spec, name: str, stage: str) -> str:
     try:
         found = show(spec, name, [stage])
     except UnsupportedError as error:
-        found = [Shown(stage, "", f"unsupported: {error}")]
+        found = [StageText(stage, "", f"unsupported: {error}")]
     return "\n\n".join(f"---- {stage}\n{one.text}" for one in found)
