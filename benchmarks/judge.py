@@ -317,7 +317,8 @@ def told(
     judgements, took = judged(prepared, made, view.unseen, bound_)
     events = sum(len(recording.events) for recording in made)
     print(
-        f"  {what:12} {sum(judgement.explained == judgement.events for judgement in judgements):4} explained  "
+        f"  {what:12} "
+        f"{sum(judgement.explained == judgement.events for judgement in judgements):4} explained  "
         f"{1000 * took.processor / events:8.2f} ms/event  most candidates "
         f"{max(judgement.most_candidates for judgement in judgements):6,}"
     )
@@ -369,7 +370,8 @@ def long(prepared: PreparedModel, events: int) -> None:
     judgements, took = judged(made_ready, made, view.unseen, view.longest([short]))
     print(
         f"members hidden: {len(made[0].events):,} events, k = {view.longest([short])}, "
-        f"{judgements[0].verdict}, {took.processor:.1f} s of processor, {took.wall:.1f} s by the wall, "
+        f"{judgements[0].verdict}, {took.processor:.1f} s of processor, {took.wall:.1f} s by the "
+        "wall, "
         f"most candidates {judgements[0].most_candidates}"
     )
 

@@ -121,7 +121,8 @@ def judged(folder: Path, trace: Sequence[Line]) -> str:
     )
     judgement = Judge(spec, mapping).judge(recording)
     row = (
-        f"{len(trace):>5,} {judgement.events:>7,} {judgement.verdict.name.lower():>14} {judgement.silent:>7,} "
+        f"{len(trace):>5,} {judgement.events:>7,} {judgement.verdict.name.lower():>14} "
+        f"{judgement.silent:>7,} "
         f"{judgement.tried:>8,} {time.process_time() - began:>8.1f}"
     )
     if judgement.failure is None:

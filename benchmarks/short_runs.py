@@ -29,7 +29,8 @@ def main() -> None:
     if list(map(told, check_results)) != list(map(told, other)):
         sys.exit("the two differ")
     print(
-        f"{len(models)} models, {sum(r.outcome.distinct_states or 0 for r in check_results):,} states"
+        f"{len(models)} models, {sum(r.outcome.distinct_states or 0 for r in check_results):,} "
+        "states"
     )
     print(f"a JVM of its own for each   {shared:7.1f} s of processor time")
     print(f"JVMs that are used again    {alone:7.1f} s")

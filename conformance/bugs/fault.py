@@ -133,8 +133,8 @@ def built_in_catalogues() -> list[Path]:
 def relocated(fault: Fault) -> Iterator[Path]:
     """A folder with the faulty copy of the package, to be put first on PYTHONPATH.
 
-    PatchMismatch if the text that a patch replaces is not there exactly once, UserError if the patch
-    changes nothing: a fault that puts in no fault proves nothing.
+    Raises PatchMismatch if the text that a patch replaces is not there exactly once.
+    Raises UserError if the patch changes nothing: such a patch contains no fault.
     """
     with copied(fault.package) as folder:
         for patch in fault.patches:

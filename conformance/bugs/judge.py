@@ -2,7 +2,8 @@
 
 State graphs, suites and specs are made ready once. Which tests of a suite come by which statement
 is found once too, and kept by the digest of what was run. Reads a `JudgeJob` (JSON) from standard
-input, writes a message (JSON) a line: `PreparedSuite`s, one `MutantSample`, then a `MutantJudgement` per mutant.
+input. Writes one message (JSON) a line: a `PreparedSuite` for each suite, one `MutantSample`, then
+a `MutantJudgement` for each mutant.
 """
 
 from __future__ import annotations

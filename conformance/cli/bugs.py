@@ -213,7 +213,8 @@ def _table(work: CommandSession, results: Sequence[BugResult], *, explain: bool)
         )
         work.say(
             f"{fault.id:<4} {fault.jira:<12} {_fate(fault_search_result):<8} "
-            f"{fault_search_result.oracle:<22} {fault_search_result.traces:>7,} {fault_search_result.steps:>8,} {fault_search_result.seconds:>7.1f} "
+            f"{fault_search_result.oracle:<22} {fault_search_result.traces:>7,} "
+            f"{fault_search_result.steps:>8,} {fault_search_result.seconds:>7.1f} "
             f"{length:>6}"
         )
         if result.reason:
@@ -356,6 +357,8 @@ def _finding(result: FaultSearchResult, subject: str) -> Finding:
     return replace(
         shown,
         stage="bugs",
-        message=f"The {result.oracle} of {result.model} finds fault with {subject}. {shown.message}",
+        message=(
+            f"The {result.oracle} of {result.model} finds a fault in {subject}. {shown.message}"
+        ),
         reproduce=f"kconform bugs --patch {subject} --model {result.model}",
     )

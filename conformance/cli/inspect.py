@@ -147,8 +147,10 @@ def _report(
         work.say(line)
     files = inspection.files
     summary = (
-        f"{counted(inspection.partition_count, 'partition')} and {counted(inspection.group_count, 'group')} "
-        f"of {counted(len(inspection.copies.copies), 'broker')}; {counted(files['read'], 'file')} read, "
+        f"{counted(inspection.partition_count, 'partition')} and "
+        f"{counted(inspection.group_count, 'group')} "
+        f"of {counted(len(inspection.copies.copies), 'broker')}; {counted(files['read'], 'file')} "
+        "read, "
         f"{files['skipped']} skipped, {files['error']} in error; "
         f"copies up to {inspection.copies.apart / 1000:.0f} s apart"
     )

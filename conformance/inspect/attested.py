@@ -77,18 +77,21 @@ def _outdated_by_lines(
         subject,
         replica_copy,
         by_lines,
-        f"By its own server log {replica_copy.broker} {by_lines.what}, and no later line tells that it cut "
+        f"By its own server log {replica_copy.broker} {by_lines.what}, and no later line tells "
+        "that it cut "
         f"them. The log in the folder ends at {replica_copy.end}.",
     )
     copy = copies[replica_copy.broker]
     if copy.copied_at < by_lines.time:
         return finding.softened(
-            f"the newest file of {replica_copy.broker} is older than that line: an older copy was taken, "
+            f"the newest file of {replica_copy.broker} is older than that line: an older copy was "
+            "taken, "
             "or put back, or the server log's time zone is not the one that was given (--zone)."
         )
     if not copy.is_clean(replica_copy.directory):
         return finding.softened(
-            f"{replica_copy.broker} was not shut down in order, and a power failure loses what was not "
+            f"{replica_copy.broker} was not shut down in order, and a power failure loses what "
+            "was not "
             "flushed."
         )
     return finding
@@ -143,8 +146,10 @@ def _outdated_by_controller(
         subject,
         replica_copy,
         attestation,
-        f"{replica_copy.broker} {attestation.what}, so it held the records below {attestation.end}, where "
-        f"the other replicas have that epoch begin. The log in its folder ends at {replica_copy.end}.",
+        f"{replica_copy.broker} {attestation.what}, so it held the records below "
+        f"{attestation.end}, where "
+        "the other replicas have that epoch begin. The log in its folder ends at "
+        f"{replica_copy.end}.",
     )
     copy = copies[replica_copy.broker]
     if (

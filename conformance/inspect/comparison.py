@@ -100,7 +100,8 @@ def cache_difference(state: ReplicaState) -> tuple[int, str]:
                 )
             if offset not in true:
                 return offset, (
-                    f"The checkpoint says that epoch {cache[offset]} begins at offset {offset}; the "
+                    f"The checkpoint says that epoch {cache[offset]} begins at offset {offset}; "
+                    "the "
                     "log has no such epoch there."
                 )
             return offset, (

@@ -139,16 +139,18 @@ def irregular(subject: InspectedPartition) -> Iterator[Discovery]:
 def _irregular(
     subject: InspectedPartition, copy: ReplicaCopy, irregularity: Irregularity
 ) -> Discovery:
+    first, last = irregularity.offset, irregularity.end - 1
     title = {
-        "gap": f"{copy.broker} lacks offsets {irregularity.offset} to {irregularity.end - 1}",
-        "overlap": f"on {copy.broker} two batches hold offsets {irregularity.offset} to {irregularity.end - 1}",
-        "out-of-order": f"on {copy.broker} offset {irregularity.offset} comes after {irregularity.end - 1}",
+        "gap": f"{copy.broker} lacks offsets {first} to {last}",
+        "overlap": f"on {copy.broker} two batches hold offsets {first} to {last}",
+        "out-of-order": f"on {copy.broker} offset {first} comes after {last}",
     }[irregularity.kind]
     return Discovery(
         irregularity.kind,
         subject.name,
         f"{subject.name}: {title}",
-        f"{KINDS[irregularity.kind][0].upper()}{KINDS[irregularity.kind][1:]}: {irregularity.segment} at byte {irregularity.position}.",
+        f"{KINDS[irregularity.kind][0].upper()}{KINDS[irregularity.kind][1:]}: "
+        f"{irregularity.segment} at byte {irregularity.position}.",
         offsets=(irregularity.offset, irregularity.end),
         brokers=(copy.broker,),
         sources=(f"{copy.broker}: {irregularity.segment}",),
@@ -169,7 +171,8 @@ def without_epoch(subject: InspectedPartition) -> Iterator[Discovery]:
         subject.name,
         f"{subject.name}: {odd} and {others} hold records of different formats from offset "
         f"{records.start} on",
-        f"Between offsets {records.start} and {records.end - 1} some hold records with a leader epoch "
+        f"Between offsets {records.start} and {records.end - 1} some hold records with a leader "
+        "epoch "
         "(magic 2) and some without (magic 0 or 1, or epoch -1). Followers copy batches as they "
         f"are. Nothing else is said of the log of {odd}.",
         offsets=(records.start, records.end),
@@ -206,7 +209,8 @@ def _contents_differ(subject: InspectedPartition, batches: DifferingBatches) -> 
         subject.name,
         f"{subject.name}: {first} and {second} hold different bytes at offset {batches.offset}",
         f"What {first} and {second} hold of epoch {batches.epoch} from offset {batches.offset} to "
-        f"{batches.end - 1} should be copies of each other; the checksums or ends of {batches.batches} of "
+        f"{batches.end - 1} should be copies of each other; the checksums or ends of "
+        f"{batches.batches} of "
         "the batches differ.",
         offsets=(batches.offset, batches.end),
         brokers=batches.brokers,

@@ -244,10 +244,13 @@ def _other_node(
         if owner is not None and directory.node.isdigit() and owner != int(directory.node):
             yield _finding(
                 "other-node",
-                f"{directory.broker}: its meta.properties says node {directory.node}, and the directory is "
+                f"{directory.broker}: its meta.properties says node {directory.node}, and the "
+                "directory is "
                 f"node {owner}'s",
-                f"Node {owner} has registered the directory {directory.id} with the controller; node "
-                f"{directory.node} never did. Nothing else in the folder of {directory.broker} is judged.",
+                f"Node {owner} has registered the directory {directory.id} with the controller; "
+                "node "
+                f"{directory.node} never did. Nothing else in the folder of {directory.broker} is "
+                "judged.",
                 (directory.broker,),
                 (directory.source,),
             )
@@ -329,8 +332,8 @@ def _unknown_directory(
         if known is None or (directory.broker, directory.directory) not in used:
             continue
         if directory.id and known.directories and directory.id not in known.directories:
-            title = f"{directory.broker}: node {directory.node} never registered the directory {directory.id}"
-            yield _unregistered(directory, title)
+            node = f"{directory.broker}: node {directory.node}"
+            yield _unregistered(directory, f"{node} never registered the directory {directory.id}")
 
 
 def _unregistered(directory: Directory, title: str, aside: str = "") -> Discovery:

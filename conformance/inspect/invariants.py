@@ -104,7 +104,8 @@ INVARIANTS = (
         "OffsetIndex, LogSegment.append",
         "Readers begin at a wrong position; Kafka checks an index only where it recovers.",
         "Entries behind the last good one of an index that was not trimmed.",
-        "index-position index-offset index-order index-beyond-end index-size", ViolationSeverity.FAIL,
+        "index-position index-offset index-order index-beyond-end index-size",
+        ViolationSeverity.FAIL,
     ),
     _folder(
         "time-index", ".timeindex, segment",
@@ -112,7 +113,8 @@ INVARIANTS = (
         "TimeIndex, LogSegment.append",
         "Look-ups by time and retention by time go wrong.",
         "Entries behind the last good one of an index that was not trimmed.",
-        "timeindex-timestamp timeindex-order timeindex-beyond-end index-size", ViolationSeverity.FAIL,
+        "timeindex-timestamp timeindex-order timeindex-beyond-end index-size",
+        ViolationSeverity.FAIL,
     ),
     _folder(
         "transaction-index", ".txnindex, segment",

@@ -325,7 +325,8 @@ class _PartitionCase:
                 f"{self.subject.name}: {first} and {other} differ silently from offset {part.start}"
             )
             message = (
-                f"Offsets {part.start} to {part.end - 1} hold {self.leader_of(mine)} on {first} and "
+                f"Offsets {part.start} to {part.end - 1} hold {self.leader_of(mine)} on {first} "
+                "and "
                 f"{self.leader_of(theirs)} on {other}, and behind them both logs agree again: no "
                 "follower would ever notice."
             )
@@ -451,7 +452,8 @@ class _PartitionCase:
             if election.leader_epoch > since and start is not None and start <= run.start:
                 name = self.judge.copies.name(election.leader)
                 return (
-                    f"{name} was elected in epoch {election.leader_epoch}, a clean election, with a log "
+                    f"{name} was elected in epoch {election.leader_epoch}, a clean election, with "
+                    "a log "
                     f"that ended at {start}."
                 )
         return "No election explains it: the leader's own log has lost or changed them."

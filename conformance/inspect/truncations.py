@@ -103,6 +103,6 @@ def _judged(
         if unclean is not None and unclean.leader_epoch > truncation.epoch:
             unclean = None
     return Truncation(
-        truncation.broker, truncation.offset, truncation.end, truncation.epoch, truncation.leader, truncation.time, truncation.source, truncation.text,
-        known, text, unclean,
+        truncation.broker, truncation.offset, truncation.end, truncation.epoch, truncation.leader,
+        truncation.time, truncation.source, truncation.text, known, text, unclean,
     )  # fmt: skip

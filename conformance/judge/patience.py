@@ -20,8 +20,8 @@ class EvaluationTimeout(SpecError):
 class Patience:
     """A context around one evaluation: it may take so many seconds of the processor's time.
 
-    Raises EvaluationTimeout in the middle of it. Where signals do not arrive, which is outside of the main
-    thread, nothing is ended. The processor's clock is taken, so that a busy machine changes
+    Raises EvaluationTimeout in the middle of it. Outside of the main thread no signal arrives, so
+    nothing is ended. The processor's clock is taken, so that a busy machine changes
     nothing, and another's alarm clock is left alone. Around many evaluations, `for_many` makes
     each of them cheap.
     """

@@ -193,7 +193,7 @@ def kafka_python_consumer(options: Options, ended: StopSignal) -> None:
     """The consumer of kafka-python."""
     from kafka import ConsumerRebalanceListener, KafkaConsumer
 
-    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # no types
+    class KafkaPythonListener(ConsumerRebalanceListener):  # type: ignore[misc]  # no types
         def on_partitions_assigned(self, assigned: Any) -> None:
             tell("assigned", partitions=sorted([p.topic, p.partition] for p in assigned))
 
@@ -212,7 +212,7 @@ def kafka_python_consumer(options: Options, ended: StopSignal) -> None:
         auto_commit_interval_ms=500,
         **further,
     )
-    consumer.subscribe([options["topic"]], listener=Listener())
+    consumer.subscribe([options["topic"]], listener=KafkaPythonListener())
     while not ended:
         for records in consumer.poll(100).values():
             for record in records:
@@ -227,7 +227,7 @@ def aiokafka_consumer(options: Options, ended: StopSignal) -> None:
     async def consume() -> None:
         from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 
-        class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # no types
+        class AiokafkaListener(ConsumerRebalanceListener):  # type: ignore[misc]  # no types
             async def on_partitions_assigned(self, assigned: Any) -> None:
                 tell("assigned", partitions=sorted([p.topic, p.partition] for p in assigned))
 
@@ -248,7 +248,7 @@ def aiokafka_consumer(options: Options, ended: StopSignal) -> None:
             **further,
         )
         await consumer.start()
-        consumer.subscribe([options["topic"]], listener=Listener())
+        consumer.subscribe([options["topic"]], listener=AiokafkaListener())
         while not ended:
             for records in (await consumer.getmany(timeout_ms=100)).values():
                 for record in records:

@@ -167,8 +167,8 @@ def make(name: str, jars: KafkaJars, output: Path, *, seed: int = 0, tell: Tell 
     Where brokers are too fast or too slow for the script it starts again with new ones, at most
     `_ATTEMPTS` times.
 
-    Raises UserError if there is no such incident or `output` is there already, ClusterTimeout if the
-    brokers did not come into the state that it needs.
+    Raises UserError if there is no such incident or if `output` exists already.
+    Raises ClusterTimeout if the brokers did not reach the state that the incident needs.
     """
     if name not in INCIDENTS:
         raise UserError(f"There is no incident {name!r}. There are {', '.join(INCIDENTS)}.")

@@ -175,8 +175,8 @@ _MESSAGES = {
     ),
     BehaviourKind.REFUSED: "The spec allows this action, the implementation cannot take it.",
     BehaviourKind.RAISED: "The implementation raised an exception.",
-    BehaviourKind.ENDLESS: "The implementation did not come to an end of this action, and was interrupted.",
-    BehaviourKind.OFFERS: "The implementation would go on with other steps than the spec enables here.",
+    BehaviourKind.ENDLESS: "The implementation did not finish this action, and was interrupted.",
+    BehaviourKind.OFFERS: "The implementation offers other steps than the spec enables here.",
     BehaviourKind.NOT_ENABLED: "The trace has an action that the spec does not enable here.",
     BehaviourKind.INVARIANT: "The state that spec and implementation agree on breaks an invariant.",
 }

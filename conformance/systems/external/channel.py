@@ -1,7 +1,7 @@
 """Commands out, answers in: the conversation with one adapter, whatever the commands mean.
 
-`AdapterChannel.call` sends several commands in one line and gives what they were answered. What goes
-wrong is told in the adapter's own words; the channel is then broken, and `restart` starts the
+`AdapterChannel.call` sends several commands in one line and returns their answers. An error is
+reported in the adapter's own words. The channel is then broken, and `restart` starts the
 adapter afresh. Channels outlive the systems that use them: `CHANNELS` keeps what is idle.
 """
 

@@ -1,8 +1,8 @@
 """What TLC's operators keep and show beside a state: the level, registers, printed lines, chance.
 
 `Print`, `TLCSet`, `TLCGet`, `RandomElement` and their like depend on more than the state, or do
-more than give a value. One `TlcSession` belongs to one bound specification. The engine never prints:
-who wants the lines gives `show`.
+more than give a value. One `TlcSession` belongs to one bound specification. The engine never
+prints: a caller that wants the lines passes `show`.
 """
 
 from __future__ import annotations

@@ -93,8 +93,10 @@ def registration(epoch: int, leader: int, isr: str, *, change: int = 0) -> Regis
 def started(
     broker: str, epoch: int, offset: int, watermark: int, *, leads: bool = False
 ) -> ServerLogLine:
-    return ServerLogLine(broker, "started", NOW, f"{broker}.log:{epoch}", "starts", leads, 1, epoch, offset,
-                watermark)  # fmt: skip
+    source = f"{broker}.log:{epoch}"
+    return ServerLogLine(
+        broker, "started", NOW, source, "starts", leads, 1, epoch, offset, watermark
+    )
 
 
 def line_of(broker: str, kind: str, offset: int) -> ServerLogLine:

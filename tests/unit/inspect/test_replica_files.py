@@ -17,8 +17,8 @@ from conformance.inspect.subjects import InspectedPartition, ReplicaCopy
 from conformance.verdict import Verdict
 
 SOUND = ReplicaCopy(
-    "b1", "", ReplicaLog("b1", "", 0, 10, (EpochRun(0, 10, 0),), (), {}), 0, 0, "t-0", 10, 0, None, None,
-    (CacheEntry(0, 0),), recovery_point=10, snapshots=(10,), topic_id="id",
+    "b1", "", ReplicaLog("b1", "", 0, 10, (EpochRun(0, 10, 0),), (), {}), 0, 0, "t-0", 10, 0,
+    None, None, (CacheEntry(0, 0),), recovery_point=10, snapshots=(10,), topic_id="id",
 )  # fmt: skip
 REGISTERED = Registration(7, 1, 1, 0, (1,), 0, (1,))
 
@@ -81,7 +81,9 @@ CASES: Mapping[str, tuple[ReplicaCopy, dict[str, Verdict], dict[str, Verdict]]] 
         {"head-gone": FAIL}, {"head-gone": FAIL},
     ),
     "first batches gone that a cleaner may have removed": (
-        replace(SOUND, cleaned=5, log=ReplicaLog("b1", "", 0, 10, (EpochRun(3, 10, 0),), (), {})), {}, {}
+        replace(SOUND, cleaned=5, log=ReplicaLog("b1", "", 0, 10, (EpochRun(3, 10, 0),), (), {})),
+        {},
+        {},
     ),
     "no epochs written down": (
         replace(SOUND, epoch_cache=None),

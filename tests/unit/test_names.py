@@ -1,0 +1,84 @@
+"""One name for one concept: no class name stands twice, and variables have nouns for names."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+TWICE: frozenset[str] = frozenset()
+"""Class names that may stand more than once, each with its reason in a comment beside it."""
+
+NO_NAMES = frozenset({"one", "found", "told", "held", "taken", "said"})
+"""Words that say how a thing is, not what it is."""
+
+ARITHMETIC = frozenset(
+    {
+        "conformance/tla/spark/functions.py",
+        "conformance/tla/spark/numbers.py",
+    }
+)
+"""Files in which `one` is the number 1, beside `zero`."""
+
+
+def parsed() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted((ROOT / "conformance").rglob("*.py")):
+        yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_bytes())
+
+
+def classes() -> dict[str, list[str]]:
+    """The files that define a class, by its name."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path, module in parsed():
+        for node in ast.walk(module):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{path}:{node.lineno}")
+    return places
+
+
+def variables(module: ast.Module) -> Iterator[tuple[str, int]]:
+    """Names of variables and parameters where they are bound, each with its line."""
+    fields = {
+        node.target
+        for body in ast.walk(module)
+        if isinstance(body, ast.ClassDef)
+        for node in body.body
+        if isinstance(node, ast.AnnAssign)
+    }
+    for node in ast.walk(module):
+        if node in fields:
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name, node.lineno
+
+
+def test_a_class_name_stands_once() -> None:
+    twice = {name: places for name, places in classes().items() if len(places) > 1}
+
+    assert {name: places for name, places in twice.items() if name not in TWICE} == {}
+    assert set(twice) == TWICE, "a name that stands once now needs no exception"
+
+
+def test_a_class_is_a_noun() -> None:
+    participles = {"One", *(name.capitalize() for name in NO_NAMES)}
+    bare = {name: places for name, places in classes().items() if name.strip("_") in participles}
+
+    assert bare == {}
+
+
+def test_a_variable_is_a_noun() -> None:
+    places = [
+        f"{path}:{line}: {name}"
+        for path, module in parsed()
+        for name, line in variables(module)
+        if name in NO_NAMES and not (name == "one" and path in ARITHMETIC)
+    ]
+
+    assert places == []
