@@ -1,4 +1,4 @@
-"""kconform adapter-check: somebody's adapter against the adapter protocol."""
+"""kconform adapter-check: checks an adapter against the adapter protocol."""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ def audit(
     ] = None,
     referees: Annotated[
         int | None,
-        typer.Option("--referee", min=1, help="Have TLC judge so many of the traces, and compare."),
+        typer.Option(
+            "--referee", min=1, help="Have TLC judge this many of the traces, and compare."
+        ),
     ] = None,
     native: Annotated[
         bool,

@@ -99,11 +99,15 @@ def bugs(
         typer.Option("--tests/--no-tests", help="With --mutants: let tests judge survivors too."),
     ] = True,
     jobs: Annotated[
-        int, typer.Option(min=0, help="With --mutants: so many side by side; 0: one per core.")
+        int,
+        typer.Option(
+            min=0,
+            help="With --mutants: how many mutants run at the same time; 0: one per core.",
+        ),
     ] = 0,
     budget: Annotated[
         float,
-        typer.Option(min=0, help="With --mutants, --patch, --clean: stop after so many seconds."),
+        typer.Option(min=0, help="With --mutants, --patch, --clean: stop after this many seconds."),
     ] = 0.0,
     seed: SeedOption = None,
     report: ReportOption = None,
@@ -352,7 +356,7 @@ def _figures(runs: Sequence[FaultSearchResult], systems: Sequence[str]) -> dict[
 
 
 def _finding(result: FaultSearchResult, subject: str) -> Finding:
-    """What killed it, with the key that it has wherever it is met."""
+    """The finding that killed the mutant, with the key that it has in every stage."""
     shown = result.shown or Finding(f"bugs:{result.title}", result.title, "bugs", "")
     return replace(
         shown,

@@ -48,7 +48,7 @@ def client(
     compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a real client join a coordinator that answers whatever the specification allows.
+    """Let a real client join a coordinator that gives every answer the specification allows.
 
     What the client sends, and its callbacks, are judged by the member's side of the specification.
     """

@@ -214,7 +214,9 @@ def record_command(
     kafka_lib: LibOption = None,
     runs: Annotated[
         int,
-        typer.Option(min=1, help="Runs on one start of the brokers, each a recording of its own."),
+        typer.Option(
+            min=1, help="Several runs on one start of the brokers, each with its own recording."
+        ),
     ] = 1,
     judge: Annotated[
         bool, typer.Option("--judge", help="Then judge every partition and group of it.")
@@ -253,7 +255,7 @@ def record_command(
 
 @dataclass(frozen=True, slots=True)
 class _RecordingReport:
-    """What is said of what was recorded."""
+    """The report on a recording."""
 
     summary: str
     figures: dict[str, JsonValue]

@@ -1,4 +1,4 @@
-"""What a shell completes names with: texts are scanned, nothing is parsed by SANY or imported."""
+"""Shell completion of names: files are scanned as text, without SANY and without imports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def formula_names(incomplete: str) -> list[str]:
 
 
 def system_names(incomplete: str) -> list[str]:
-    """Systems: kconform's own, those of the user's settings, and how the others' names begin."""
+    """Systems: kconform's own, those of the user's settings, and the prefixes of the others."""
     configured: Iterable[str] = ()
     with suppress(UserError):  # the command says what is wrong with the settings
         configured = load_settings(Path.cwd()).systems

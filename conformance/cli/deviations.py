@@ -46,7 +46,7 @@ def deviations(
     cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Replay the path of every known deviation, and compare with what the table says.
+    """Replay the path of every known deviation, and compare the results with the table.
 
     Exit code 1 for a deviation that is gone, or is back, or shows itself otherwise, and for a
     formula that breaks although the table does not say so.

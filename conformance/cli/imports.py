@@ -1,4 +1,4 @@
-"""kconform import and judge: what a foreign implementation or a real system left behind."""
+"""kconform import and judge: traces of a foreign implementation, recordings of a real system."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ ModelOption = Annotated[
 ]
 MappingOption = Annotated[
     Path | None,
-    typer.Option("--mapping", help="What is declared about the traces (docs/mapping.md)."),
+    typer.Option(
+        "--mapping", help="The mapping with the declarations about the traces (docs/mapping.md)."
+    ),
 ]
 
 
@@ -87,7 +89,7 @@ def judge_command(
     compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Look for a behaviour of the spec that explains what was seen of a system."""
+    """Look for a behaviour of the spec that explains the recorded events of a system."""
     with session("judge", as_json=as_json, report=report, compare=compare) as work:
         work.keep_divergences()
         context = Context(work.settings, work.emit)

@@ -74,7 +74,7 @@ def inspect_command(
     compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what copies of brokers' data directories and server logs prove."""
+    """Check copies of brokers' data directories and server logs for faults."""
     with session("inspect", as_json=as_json, report=report, compare=compare) as work:
         check_folder(output)
         started = time.monotonic()

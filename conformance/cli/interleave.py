@@ -41,7 +41,7 @@ def interleave(
     compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop actions between their sections under a lock for others, and look what comes out.
+    """Interrupt actions between their critical sections by others, and check the results.
 
     Whatever two threads make of two actions, the spec must allow it for the two in turn.
     """

@@ -36,7 +36,7 @@ COMMANDS = {
     ),
     "suite": (
         "suite:suite",
-        "Print a suite's size and coverage; the minimal one beside a greedy walk's.",
+        "Print a suite's size and coverage, for the minimal cover and for a greedy walk.",
     ),
     "replay": (
         "replay:replay",
@@ -44,7 +44,7 @@ COMMANDS = {
     ),
     "interleave": (
         "interleave:interleave",
-        "Stop actions between their sections under a lock for others, and look what comes out.",
+        "Interrupt actions between their critical sections by others, and check the results.",
     ),
     "turns": (
         "turns:turns",
@@ -54,10 +54,10 @@ COMMANDS = {
         "explore:explore",
         "Search with Hypothesis, the spec's evaluator being the oracle: no state graph bounds it.",
     ),
-    "record": ("record:record", "Run the implementation along random walks and store what it did."),
+    "record": ("record:record", "Run the implementation along random walks and store its traces."),
     "judge": (
         "imports:judge_command",
-        "Look for a behaviour of the spec that explains what was seen of a system.",
+        "Look for a behaviour of the spec that explains the recorded events of a system.",
     ),
     "import": (
         "imports:import_command",
@@ -74,11 +74,11 @@ COMMANDS = {
     ),
     "inspect": (
         "inspect:inspect_command",
-        "Tell what copies of brokers' data directories and server logs prove.",
+        "Check copies of brokers' data directories and server logs for faults.",
     ),
     "tap": (
         "tap:tap",
-        "Stand between clients and a broker: write down what passes, and disturb it by rule.",
+        "Proxy clients' connections to a broker: record messages, and disturb them by rules.",
     ),
     "client": (
         "client:client",
@@ -90,11 +90,11 @@ COMMANDS = {
     ),
     "deviations": (
         "deviations:deviations",
-        "Replay the path of every known deviation, and compare with what the table says.",
+        "Replay the path of every known deviation, and compare the results with the table.",
     ),
     "versions": (
         "versions:versions",
-        "Drive several systems along the same models: who agrees, who deviates, and in what.",
+        "Drive several systems along the same models and print a matrix of their deviations.",
     ),
     "story": (
         "story:story",
@@ -102,7 +102,7 @@ COMMANDS = {
     ),
     "show": (
         "show:show",
-        "Print what a formula or action becomes in Python and in Spark SQL, beside its TLA+ text.",
+        "Print a formula or action in TLA+, and its translation into Python and Spark SQL.",
     ),
     "bugs": (
         "bugs:bugs",
@@ -263,7 +263,7 @@ def run() -> None:
 
 
 def _exit_code() -> str | int | None:
-    """Run the command; BrokenPipeError if nobody reads what it says."""
+    """Run the command. Raises BrokenPipeError if the output's reader is gone."""
     try:
         app()  # ends in SystemExit: with 2 for a wrong option, with 130 for an interrupt
     except SystemExit as ended:

@@ -134,14 +134,14 @@ MasterOption = Annotated[
     str | None, typer.Option("--master", help="Spark master.", show_default="local[*]")
 ]
 StoreOption = Annotated[Path, typer.Option("-o", "--output", help="The store to write.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 ReportOption = Annotated[
     Path | None,
     typer.Option("--report", help="Write report.html, report.json and junit.xml to this folder."),
 ]
 CompareOption = Annotated[
     Path | None,
-    typer.Option("--compare", help="An earlier report.json: what is new since, what is gone."),
+    typer.Option("--compare", help="An earlier report.json, to list new and resolved findings."),
 ]
 StrictOption = Annotated[
     bool,

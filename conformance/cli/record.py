@@ -1,4 +1,4 @@
-"""kconform record: what an implementation does, into a store."""
+"""kconform record: stores the traces of an implementation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def record(
     compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the implementation along random walks and store what it did."""
+    """Run the implementation along random walks and store its traces."""
     with session("record", as_json=as_json, report=report, compare=compare) as work:
         check_target(output, replace=force)
         work.keep_divergences()

@@ -167,7 +167,7 @@ def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool)
 
 
 def mistake(command: str, error: UserError, *, as_json: bool, started: float) -> NoReturn:
-    """Tell of a user's mistake, and end with its exit code."""
+    """Print a user's mistake, and end with its exit code."""
     message = bounded(str(error))
     _problem(command, message, as_json=as_json, started=started)
     print(f"kconform: {printable(message)}", file=sys.stderr)

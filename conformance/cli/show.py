@@ -1,4 +1,4 @@
-"""kconform show: what a formula or action becomes, beside its TLA+ text."""
+"""kconform show: the translation of a formula or action."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def show(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a formula or action becomes in Python and in Spark SQL, beside its TLA+ text."""
+    """Print a formula or action in TLA+, and its translation into Python and Spark SQL."""
     with session("show", as_json=as_json) as work:
         wanted = _stages(python=python, spark=spark, every=stages)
         prepared = _prepared(name, model, config, typed="formula" in wanted)

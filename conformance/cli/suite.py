@@ -41,7 +41,7 @@ def suite(
     cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print a suite's size and coverage; the minimal one beside a greedy walk's."""
+    """Print a suite's size and coverage, for the minimal cover and for a greedy walk."""
     with session("suite", as_json=as_json) as work:
         if output is not None:
             check_file(output)

@@ -37,7 +37,7 @@ def tap(
     seconds: Annotated[float, typer.Option(help="End after so long; 0: with Ctrl-C.")] = 0.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Stand between clients and a broker: write down what passes, and disturb it by rule.
+    """Proxy clients' connections to a broker: record messages, and disturb them by rules.
 
     Addresses in the broker's answers are replaced by the tap's own, so that clients stay on it.
     """

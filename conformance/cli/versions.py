@@ -36,7 +36,7 @@ def versions(
     cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Drive several systems along the same models: who agrees, who deviates, and in what."""
+    """Drive several systems along the same models and print a matrix of their deviations."""
     use_kafka_lib(kafka_lib)
     with session("versions", as_json=as_json) as work:
         work.keep_divergences()

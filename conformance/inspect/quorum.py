@@ -166,8 +166,8 @@ def _leaders(nodes: Mapping[str, _Node]) -> Iterator[Discovery]:
             yield _finding(
                 "two-quorum-leaders",
                 f"{_FOLDER}: two leaders of the quorum in epoch {epoch}",
-                f"By quorum-state and the log's messages of new leaders ({report}). An epoch has one "
-                "leader.",
+                f"By quorum-state and the log's messages of new leaders ({report}). An epoch has "
+                "one leader.",
                 *sorted(set().union(*leaders.values())),
             )
 

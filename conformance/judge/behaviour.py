@@ -1,4 +1,4 @@
-"""A judged recording as a behaviour that can be told and drawn: what explains it, how it ends."""
+"""A judged recording as a behaviour for stories and pictures: its explanation, and how it ends."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def behaviour_of(judgement: Judgement, spec: Spec) -> Behaviour | None:
 def _last(
     judgement: Judgement, variables: Sequence[str]
 ) -> tuple[Step, Mapping[str, Value]] | None:
-    """The event as a step: what the specification expects after it, and what was seen."""
+    """The event as a step: the expected state after it, and the observed one."""
     failure = judgement.failure
     if failure is None or not failure.action or not failure.blockers:
         return None

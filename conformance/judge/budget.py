@@ -1,4 +1,4 @@
-"""What the search for one recording's explanation may spend: processor time, states and memory."""
+"""Limits on the search for one recording's explanation: processor time, states and memory."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class JudgeLimits:
     """How far a search goes. All but `silent` and `each` end it without a verdict."""
 
     silent: int = 0
-    """At most so many steps in a row go unseen."""
+    """The maximum number of consecutive steps without an event."""
     candidates: int = 20_000
-    """Of so many states at once the search keeps track."""
+    """The maximum number of states that the search keeps at once."""
     seconds: float = 120.0
     """Of the processor, for each search of one recording: one depth first for each number of
     unseen steps up to `silent`, and two of all behaviours. A busy machine changes nothing."""
     states: int = 1_000_000
-    """One search may look at so many states, each counted as often as it is looked at."""
+    """The maximum number of states that one search visits; a state counts at each visit."""
     evaluation: float = 30.0
     """Seconds of the processor for one formula or action in one state."""
     each: int | None = None
-    """Of the steps in a row that go unseen, at most so many are of one process."""
+    """The maximum number of consecutive steps without an event that belong to one process."""
     memory: int = 4_000
-    """By so many megabytes the process may grow while it judges one recording."""
+    """The process may grow by this many megabytes while it judges one recording."""
 
 
 class LimitReached(Exception):
@@ -43,13 +43,13 @@ class MemorySpent(LimitReached):
 
 @dataclass(slots=True)
 class Budget:
-    """What one search may still spend."""
+    """The rest of one search's limits."""
 
     limits: JudgeLimits
     states: int
-    """So many may be looked at."""
+    """The number of states that the search may still visit."""
     most: int
-    """So many candidates at once; beyond that a `strict` search ends."""
+    """The maximum number of candidates at once; a `strict` search ends beyond it."""
     strict: bool = False
     base: int = 0
     """Bytes that the process held before."""
@@ -102,12 +102,12 @@ class Budget:
 
 
 _ASKED = 4096
-"""After so many questions for the time memory is measured once."""
+"""Memory is measured once after this many readings of the clock."""
 _STATM = Path("/proc/self/statm")
 
 
 def resident() -> int:
-    """The bytes that this process holds in memory; where nobody says, the most it ever held."""
+    """The bytes that this process has in memory, or its maximum so far if no more is known."""
     try:
         return int(_STATM.read_text().split()[1]) * resource.getpagesize()
     except OSError:

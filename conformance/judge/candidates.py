@@ -54,7 +54,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sight:
-    """What an event shows, wherever and whenever it happened."""
+    """The observations of an event, independent of its place in a recording."""
 
     actions: tuple[ActionPattern, ...]
     before: tuple[ObservedPart, ...]
@@ -62,7 +62,7 @@ class Sight:
     number: int
     """Of the actions; events that name the same have the same."""
     shows_before: Callable[[State], bool]
-    """Whether a candidate's state shows what was seen before it, or after it."""
+    """Whether a candidate's state agrees with the observation before the event, or after it."""
     shows_after: Callable[[State], bool]
     owner: str | None = None
     """The process, where that decides what may happen unseen directly before the event."""
@@ -102,7 +102,7 @@ class SilentClosure:
 
 
 Taken = tuple[Action | None, Candidate]
-"""What an event may have been: an action, None of a snapshot, and the state after it."""
+"""A step that an event may have been: its action (None for a snapshot) and the state after it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -302,7 +302,7 @@ class Candidates:
         return SilentClosure(reached, tuple(problems))
 
     def heavier(self, load: Load, action: Action) -> Load | None:
-        """What each process has done unseen, with one step more; None if that is too much.
+        """The silent steps of each process, with one step more; None if the limit is exceeded.
 
         An action is of the process that its first argument names. Without a bound nothing counts.
         """
@@ -337,7 +337,7 @@ class Candidates:
         )
 
     def taken(self, before: Candidate, sight: Sight, problems: dict[str, None]) -> list[Taken]:
-        """What an event may have been in a state; notes why something may be missing."""
+        """The steps that an event may have been in a state; notes why some may be missing."""
         if not sight.shows_before(before.state):
             return []
         steps: Iterable[Taken] = ((None, before),)
@@ -410,7 +410,7 @@ class Candidates:
 
 
 def _the_one(known: dict[Value, Value], value: Value) -> Value:
-    """The object that stands for this value; TRUE and 1 stay apart."""
+    """The shared object of this value; TRUE and 1 have different ones."""
     result = known.setdefault(value, value)
     return result if equal(result, value) else value
 

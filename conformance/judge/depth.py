@@ -43,7 +43,7 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DepthFirstResult:
-    """What the search came to."""
+    """The result of a depth-first search."""
 
     start: tuple[Cut, Candidate]
     path: tuple[Move, ...] | None
@@ -57,7 +57,7 @@ _FIRST_PURSE = 2_000
 _PER_EVENT = 20
 """States that a search may look at first, and for each event."""
 _GROWTH = 8
-"""The next purse is so many times as large."""
+"""The factor from one allowance of the search to the next."""
 
 
 def explanation(
@@ -159,7 +159,7 @@ class _DepthFirst:
         return None
 
     def _moves(self, cut: Cut, candidate: Candidate) -> Iterator[Move]:
-        """What may follow a node, in the order in which it is tried."""
+        """The nodes that may follow a node, in the order in which they are tried."""
         ready = self.order.ready(cut)
         known: set[tuple[int, Candidate]] = set()
         near = self._named(ready) if self.bound else None

@@ -1,4 +1,4 @@
-"""What a recorder wrote: events of a trace, each with the little that was seen at it.
+"""A recorder's events: for each event of a trace its partial observation.
 
 docs/traces.md describes the format. Nothing is total here: an event may name no action, or
 several, or one without its arguments; it may show single entries of variables; its place in the
@@ -57,7 +57,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     sent: frozenset[str] = frozenset()
     received: frozenset[str] = frozenset()
     source: str = ""
-    """Where it came from, if the recorder said so, or as `Recording.placed` says."""
+    """The event's source, from the recorder or from `Recording.placed`."""
 
     @property
     def is_snapshot(self) -> bool:
@@ -87,7 +87,7 @@ class Recording:
     """The numbers of the events' lines in the file; none where the events have their sources."""
 
     def placed(self) -> tuple[Event, ...]:
-        """The events, each with its source: to tell of them."""
+        """The events, each with its source for messages."""
         if not self.lines:
             return self.events
         return tuple(
@@ -99,7 +99,7 @@ class Recording:
 
 
 def read_event(data: Mapping[str, Json], source: str = "") -> Event:
-    """The event that a JSON object describes; DataError says what is wrong with it."""
+    """The event that a JSON object describes. Raises DataError if the object is damaged."""
     unknown = sorted(set(data) - _KEYS)
     if unknown:
         raise DataError(
@@ -220,7 +220,7 @@ class _EventLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
     @property
     def is_unique(self) -> bool:
-        """Whether it says what no other line says."""
+        """Whether this line says anything that no other line says."""
         named = self.sequence is not None or self.time is not None or self.source is not None
         return named or bool(self.sent or self.received)
 

@@ -26,9 +26,9 @@ from conformance.tla import (
 )
 
 _STATES = 40
-"""From so many candidate states the reasons are looked for."""
+"""The number of candidate states whose reasons are computed."""
 _ACTIONS = 12
-"""Of so many instances of an action."""
+"""The number of instances of an action whose reasons are computed."""
 _SHOWN = 3
 
 

@@ -1,4 +1,4 @@
-"""Explains events while they happen: for whoever has to act on what is possible by now."""
+"""Explains events while they happen, for callers that act on the states that are possible now."""
 
 from __future__ import annotations
 

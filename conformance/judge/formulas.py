@@ -1,4 +1,4 @@
-"""Invariants and action properties on what the candidates agree about."""
+"""Evaluates invariants and action properties on the candidates, as far as these agree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMEMBERED = 200_000
 _UNSEEN = ModelValue("(not seen)")
 
 _TRUE, _FALSE, _UNDEFINED = 1, 2, 4
-"""What a formula is in some of the candidates, as bits."""
+"""The values that a formula has in the candidates, as bits."""
 
 Truths = tuple[int, ...]
 """The bits of each formula, in their order."""

@@ -1,4 +1,4 @@
-"""Judges recordings: from what was seen to a verdict with its reasons."""
+"""Judges recordings: from observations to a verdict with its reasons."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ __all__ = ["Judge"]
 
 @dataclass(frozen=True, slots=True)
 class _RecordingCase:
-    """A recording made ready for the search."""
+    """A recording, prepared for the search."""
 
     recording: Recording
     sights: tuple[Sight, ...]
     declared: bool
-    """Whether what its steps show is all that happened, by the mapping or by their numbers."""
+    """Whether the recording has every step, by the mapping or by the numbers of its steps."""
 
 
 class Judge:
@@ -107,7 +107,7 @@ class Judge:
         return all(verdict.verdict is Verdict.PASS for verdict in self._formulas.judge(trail))
 
     def _states_alone(self, case: _RecordingCase) -> Judgement:
-        """The invariants on what each event shows, without any step between."""
+        """Checks the invariants on the observation of each event, without the steps between."""
         events = case.recording.placed()
         formulas = self._formulas.judge_seen(events)
         false = violated(formulas)
@@ -371,7 +371,7 @@ def _numbered(recording: Recording) -> Recording:
 
 
 def _joined(events: Sequence[Event]) -> tuple[Event, ...]:
-    """The events, those of one step as one: several lines may each show a part of it."""
+    """The events, with all lines of one step merged: each line may show a part of the step."""
     result: list[Event] = []
     for event in events:
         last = result[-1] if result else None
@@ -390,7 +390,7 @@ def _joined(events: Sequence[Event]) -> tuple[Event, ...]:
 
 
 def _check_numbers(events: Sequence[Event]) -> None:
-    """`step` counts every step: a gap is one that nobody saw."""
+    """`step` counts every step, so a gap in the numbers is a step without an event."""
     for number, event in enumerate(events):
         if event.step != number:
             raise DataError(f"step {number} is missing, step {event.step} came\n{event.source}")

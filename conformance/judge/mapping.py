@@ -1,4 +1,4 @@
-"""The mapping beside a model: how a recording becomes the specification's. docs/mapping.md."""
+"""Maps a recording to the specification's actions and variables. See docs/mapping.md."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class SilentActions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     one that the action's first argument names."""
     steps: Annotated[int, msgspec.Meta(ge=0)] | None = None
     each: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """At most so many of them are of one process: of one first argument."""
+    """The maximum number of them with the same process, that is, the same first argument."""
 
 
 class RequiredCoverage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the recordings must have taken, together, to say something."""
+    """The actions that the recordings must take together, or the verdict is inconclusive."""
 
     actions: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """This share of the kinds of action of the specification."""
@@ -56,7 +56,7 @@ class MappingStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     at: Literal["Init", "any"] = "Init"
     values: dict[str, str] = {}  # msgspec copies mutable defaults
-    """TLA+ values of variables at the start that nobody sees."""
+    """TLA+ values at the start of variables that no recorder observes."""
     invariants: tuple[str, ...] = ("TypeOK",)
     """What holds in every state from which a recording may begin; the first bounds variables."""
 
@@ -88,7 +88,7 @@ class Rename(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Translate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands at (and below) some places or arguments of actions is another value."""
+    """The values at (and below) some places or arguments of actions are replaced."""
 
     at: tuple[str, ...]
     values: dict[str, str] = {}
@@ -106,7 +106,7 @@ class _LimitsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file as it stands."""
+    """The mapping file's content."""
 
     schema: int
     complete: bool = False
@@ -124,10 +124,10 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """What is declared about recordings. The default declares nothing but a total order."""
+    """Declarations about recordings. The default declares a total order and nothing else."""
 
     declared: bool = False
-    """Whether anybody declared it: what nobody declared, nobody can be held to."""
+    """Whether the user declared it; only declared facts are checked."""
     complete: bool = False
     """Whether it says, in words, that every step of the system is an event."""
     guarantee: Guarantee = Guarantee.TOTAL

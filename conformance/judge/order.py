@@ -15,11 +15,11 @@ from conformance.errors import DataError
 from conformance.judge.events import Event
 
 Cut = tuple[int, ...]
-"""How many events of each chain have happened: what is closed under happened-before."""
+"""The number of events of each chain that have happened, a set closed under happened-before."""
 
 
 class Guarantee(StrEnum):
-    """What a recorder's order is good for."""
+    """The meaning of the order in which a recorder wrote."""
 
     TOTAL = "total"
     """The events happened in the order in which they were written."""
@@ -82,7 +82,7 @@ def order_of(events: Sequence[Event], guarantee: Guarantee, skew: float = 0.0) -
 
 @lru_cache(maxsize=64)
 def total(events: int) -> Order:
-    """The order of so many events that happened in the order in which they were written."""
+    """The total order of a number of events, the order in which they were written."""
     numbers = range(events)
     return Order((tuple(numbers),), tuple((n,) for n in numbers), tuple((0, n) for n in numbers))
 

@@ -1,4 +1,4 @@
-"""Many recordings judged by several processes of this machine.
+"""Judges many recordings in several processes of this machine.
 
 A process is forked once the judge has judged for a while: it begins with all that is compiled and
 with all candidates and events that are known by then. A judgement depends on nothing but its
@@ -23,11 +23,11 @@ from conformance.workers import ForkedProcesses, WorkerEnded
 __all__ = ["judge_here"]
 
 ALONE = 1.0
-"""So many seconds of the processor one process judges before others help it: by then all is
+"""Processor seconds that one process judges before others start. By then all is
 compiled, and most of what recordings share was met."""
 
 _TURN = 0.2
-"""About so many seconds a process judges before it tells."""
+"""Seconds after which a process reports its judgements, approximately."""
 _FIRST_TURN = 200
 """Events."""
 

@@ -98,7 +98,7 @@ def read_recordings(
 
 
 def bytes_of(paths: Sequence[Path]) -> int:
-    """How long the files are together, as far as they can be read."""
+    """The total size of the readable files, in bytes."""
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
@@ -190,7 +190,7 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
 
 
 _AT_ONCE = 1 << 20
-"""About so many bytes are read at once."""
+"""The number of bytes that are read at once, approximately."""
 
 
 def _lines(file: BinaryIO, run: LineRun) -> tuple[bytes, list[bytes]]:
@@ -223,13 +223,13 @@ _HEAD = msgspec.json.Decoder(_LineHead)
 _NAMED = re.compile(
     rb'[ \t\r]*\{[ \t\r]*"trace"[ \t\r]*:[ \t\r]*"([^"\\\x00-\x1f]*)"[ \t\r]*,[ \t\r]*'
 )
-"""How nearly all lines begin: what comes after it does not depend on the trace."""
+"""The usual beginning of a line; the rest of the line does not depend on the trace."""
 _NONE = b"\n\n"
 """No line begins like this."""
 
 
 def _index(path: Path) -> Iterator[RecordingLocation]:
-    """The traces by name; a line that names none is a trace of its own, so that it is counted."""
+    """The traces by name; a line without a name is a separate trace, so that it is counted."""
     locations: dict[str, RecordingLocation] = {}
     with open_plain(path) as file:
         for line, run in _runs(file):

@@ -49,24 +49,24 @@ class CutArrival(NamedTuple):
 
 
 class CutCandidates(NamedTuple):
-    """What is possible at a cut, and all ways that led to it."""
+    """The candidates at a cut, and all arrivals that led to them."""
 
     candidates: CandidateSet
     ways: tuple[CutArrival, ...]
 
 
 Level = Mapping[Cut, CutCandidates]
-"""What is possible after so many events, by cut."""
+"""The possible states after a number of events, by cut."""
 
 
 class Trail(Protocol):
-    """What was possible after each number of events, from none on."""
+    """The candidates after each number of events, beginning with zero."""
 
     def __len__(self) -> int:
         """The number of levels."""
 
     def level(self, done: int) -> Level:
-        """The level after so many events."""
+        """The level after a number of events."""
 
     def arrivals(self) -> Sequence[Arrival]:
         """Of a total order, where each event led; nothing of another order."""
@@ -157,7 +157,7 @@ class BlockedEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventSearchResult:
-    """What the search came to."""
+    """The result of a search."""
 
     trail: Trail
     explained: bool
@@ -174,7 +174,7 @@ class EventSearchResult:
 
     @property
     def done(self) -> int:
-        """So many events, from the first, can be explained."""
+        """The number of events, from the first, that can be explained."""
         return len(self.trail) - 1
 
     @property
@@ -183,12 +183,12 @@ class EventSearchResult:
         return self.trail.largest()
 
     def states_after(self, done: int) -> tuple[State, ...]:
-        """The states that are possible after so many events."""
+        """The states that are possible after a number of events."""
         reached = self.trail.level(done).values()
         return tuple(state for pair in reached for state in pair.candidates.states)
 
     def taken(self, done: int) -> tuple[Counter[str], int]:
-        """The steps of that behaviour by the name of their action, and how many nobody saw."""
+        """The steps of that behaviour by action name, and the number of silent steps."""
         names: list[str] = []
         silent = 0
         for _, _, (_, unseen, action) in self.trail.back(done):
@@ -200,7 +200,7 @@ class EventSearchResult:
         return Counter(names), silent
 
     def explanation(self, done: int) -> ExplainingBehaviour:
-        """The behaviour that leads to the first of the states after so many events."""
+        """The behaviour that leads to the first of the states after a number of events."""
         actions: list[Action] = []
         states: list[State] = []
         events: list[int | None] = []
@@ -276,12 +276,12 @@ def search(
 
 
 _FEW = 1_000
-"""Of so many candidates at once all are followed before one explanation is looked for."""
+"""Up to this many candidates the search follows all; beyond it, it looks for one explanation."""
 _FEW_STATES = 50_000
-"""So many states are looked at before."""
+"""The number of states that are visited before."""
 
 _KEPT = 200
-"""Of so many states it is kept that an event was tried from them."""
+"""The maximum number of states that are kept as tried for an event."""
 
 
 def _chosen(
@@ -377,7 +377,7 @@ class _EventSearch:
         return EventSearchResult(trail, not blocked, blocked, tuple(budget.reasons), budget.tried)
 
     def _following(self, level: Level) -> Level:
-        """What is possible after one event more."""
+        """The level after one more event."""
         order, budget, arrival = self._order, self._budget, self._candidates.arrival
         ways: dict[Cut, list[CutArrival]] = {}
         for cut, reached in level.items():

@@ -169,7 +169,7 @@ class _ListedValues:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """Functions on a domain, each argument with values of its own."""
+    """Functions on a domain, each argument with its own set of values."""
 
     arguments: tuple[tuple[Value, _Set], ...]
 
@@ -275,7 +275,7 @@ def _reachable(
     limit: int,
     open_variables: Sequence[str],
 ) -> StartStates:
-    """The reachable states that agree, breadth first, as far as the limit goes."""
+    """The reachable states that agree with the observation, breadth first, up to the limit."""
     positions = {name: n for n, name in enumerate(spec.variables)}
     stated = [ObservedPart(Place(name), value) for name, value in given.items()]
     wanted = [[*parts, *stated] for parts in alternatives]

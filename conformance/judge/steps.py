@@ -1,4 +1,4 @@
-"""The specification as the search asks it: what an event may have been, what may happen unseen."""
+"""The specification's steps for the search: the steps of an event, and the silent steps."""
 
 from __future__ import annotations
 

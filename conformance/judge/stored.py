@@ -1,4 +1,4 @@
-"""A judged recording as a trace of a store: the behaviour that explains it, as far as one does."""
+"""A judged recording as a trace of a store: the longest behaviour that explains its events."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def seen_after(
 
 
 def _with(value: Value, path: Sequence[Value], part: ObservedPart) -> Value:
-    """The value with what was seen in its place."""
+    """The value, with the observed entries put in."""
     if not path:
         return part.value
     key, rest = path[0], path[1:]

@@ -35,7 +35,7 @@ _ANY = ModelValue("_")
 
 
 def translated(recording: Recording, mapping: Mapping) -> Recording:
-    """The recording in the specification's names, without what the mapping calls hidden."""
+    """The recording in the specification's names, without the variables that the mapping hides."""
     if not (mapping.names or mapping.values or mapping.hidden):
         return recording
     translator = _Translator(mapping)
@@ -130,7 +130,7 @@ class _Rule:
         self._subtract = rule.subtract
 
     def leaf(self, value: Value) -> Value:
-        """What a value without parts is called."""
+        """The name of a value without parts."""
         if value in self._values:
             return self._values[value]
         if type(value) is not int:
@@ -223,7 +223,7 @@ def _changed(value: Value, change: Change) -> Value:
 
 
 def _at(spot: _Spot, place: Place, value: Value, change: Change) -> Value:
-    """The value with what the spot covers changed; arguments of functions stay as they are."""
+    """The value with the parts at the spot replaced; arguments of functions do not change."""
     if spot.place is None or spot.place.variable != place.variable:
         return value
     if spot.covers(place):

@@ -1,4 +1,4 @@
-"""What the judge says of a recording: typed, and small enough to travel between processes."""
+"""The judge's results: typed, and small enough to be sent between processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ExplainingBehaviour:
 
     @property
     def silent(self) -> int:
-        """How many of its steps nobody saw."""
+        """The number of its silent steps."""
         return self.events.count(None)
 
 
@@ -40,7 +40,7 @@ class Blocker:
     lines: tuple[str, ...]
     """The formula's part that no next state makes true, as the specification's text has it."""
     differences: tuple[Difference, ...] = ()
-    """Where what was seen differs from the nearest state that the specification allows."""
+    """The differences between the observation and the nearest allowed state."""
     allowed: State | None = None
     """That state."""
 
@@ -55,10 +55,10 @@ class Failure:
     action: str
     source: str
     candidates: int
-    """Of so many states it was tried: those possible before it, and after unseen steps."""
+    """The number of states from which the event was tried, those after silent steps included."""
     blockers: tuple[Blocker, ...]
     seen: tuple[ObservedPart, ...] = ()
-    """What was seen after it."""
+    """The observation after the event."""
     others: tuple[str, ...] = ()
     """Other events that might have come next, and cannot either."""
 
@@ -72,7 +72,7 @@ class FormulaVerdict:
 
     name: str
     judged: int = 0
-    """After so many events it has a value."""
+    """The number of events after which the formula has a value."""
     violated_at: int | None = None
     """The first event after which it is false in all candidates."""
     undecided_at: int | None = None
@@ -92,7 +92,7 @@ class FormulaVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on one recording, with what it rests on."""
+    """The verdict on one recording, with its evidence."""
 
     name: str
     source: str
@@ -101,7 +101,7 @@ class Judgement:
     """One sentence: what decided it, within which bounds."""
     events: int
     explained: int
-    """So many events, from the first, some behaviour explains."""
+    """The number of events, from the first, that a behaviour explains."""
     explanation: ExplainingBehaviour | None = None
     """Of as many events as can be explained."""
     failure: Failure | None = None
@@ -111,7 +111,7 @@ class Judgement:
     actions: Mapping[str, int] = field(default_factory=Counter)
     """The steps of the explanation, by action."""
     silent: int = 0
-    """So many of them nobody saw."""
+    """The number of silent steps among them."""
     most_candidates: int = 0
     tried: int = 0
     start: str = ""
@@ -119,5 +119,5 @@ class Judgement:
     """In how many of the events each variable was seen, in whole or in part."""
 
     def brief(self) -> Judgement:
-        """The same without the explanation, if it passes: what there is to count."""
+        """The same without the explanation if it passes: enough for counting."""
         return replace(self, explanation=None) if self.verdict is Verdict.PASS else self

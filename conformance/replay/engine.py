@@ -161,7 +161,7 @@ class Driver:
         self._agreements = _Agreements()
 
     def differing(self, state: State, observed: Mapping[str, Value]) -> tuple[Reading, ...]:
-        """Where the state has other values than those observed, but for what is set aside."""
+        """The differences between state and observation, without those that are set aside."""
         return tuple(
             Reading(name, state[index], seen)
             for name, index in (*self._indexes, *self._sometimes)
@@ -194,7 +194,7 @@ class Driver:
         return "" if self._patient is None else self._patient.foresee(actions)
 
     def be_alone(self) -> None:
-        """No other test runs beside this driver's from now on."""
+        """From now on no other test runs at the same time as this driver's."""
         if self._patient is not None:
             self._patient.be_alone()
 
@@ -219,7 +219,7 @@ class Driver:
         return None
 
     def snapshot(self) -> object | None:
-        """What leads back to where the system is now; None if nothing does."""
+        """A way back to the system's present state; None if there is none."""
         if self._snapshots is None:
             return None
         try:
@@ -329,7 +329,7 @@ class Driver:
             self._seen[name] += observed.get(name) is not None
 
     def take_compared(self) -> ComparedStates:
-        """What was compared since the last call, and in how many states."""
+        """The variables compared since the last call, with the number of states."""
         seen = {name: self._looks for name, _ in self._indexes} | self._seen
         names = self._oracle.variables
         self._looks, self._seen = 0, dict.fromkeys(self._seen, 0)
@@ -591,5 +591,5 @@ def run_until_believed(
 
 
 def close(system: SystemUnderTest) -> None:
-    """Release what the system holds, if it holds anything."""
+    """Release the system's resources, if it has any."""
     Capabilities(system).close()

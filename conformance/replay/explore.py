@@ -34,12 +34,12 @@ _NEAREST_STEPS = 1_000
 """How far to look for a shorter counterexample: the evaluator takes a millisecond per state."""
 
 GUIDED_SHARE = 10
-"""For each action that the examples did not take, one example in so many is led to it."""
+"""For each action that the examples did not take, one example in this many is led to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExploreResult:
-    """What one run of the machine saw; `divergence` is minimal and was reproduced."""
+    """The results of one run of the machine; `divergence` is minimal and was reproduced."""
 
     examples: int
     steps: int
@@ -156,7 +156,7 @@ def _settings(
 def _run(
     exploration: Exploration, action_names: Sequence[str], chosen: settings, seed: int | None
 ) -> tuple[DivergenceFound | None, str]:
-    """One run of the machine: what it found, and why nothing it says can be relied on."""
+    """One run of the machine: its divergence, and why the run is not reliable, if so."""
     machine = build_machine(exploration, action_names)
     if seed is not None:
         hypothesis.seed(seed)(machine)

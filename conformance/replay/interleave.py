@@ -88,7 +88,7 @@ class SerialOrders:
         return tuple(dict.fromkeys(orders))
 
     def _mixed(self, orders: Iterable[State]) -> Iterator[State]:
-        """The states of which each part is what one of the orders gives."""
+        """The states whose parts each agree with one of the two orders."""
         values = map(dict.fromkeys, zip(*orders, strict=True))
         in_entries = self._system.in_entries
         return product(

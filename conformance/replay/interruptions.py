@@ -144,7 +144,7 @@ def _changed(graph: StateGraph) -> list[int]:
 
 
 def _drawn(kinds: Sequence[Sequence[Pair]], samples: int, rng: random.Random) -> list[Pair]:
-    """So many pairs, of all kinds alike, or of so many kinds."""
+    """A number of pairs, evenly from all kinds, or from as many kinds."""
     share = max(1, samples // len(kinds))
     chosen = rng.sample(kinds, min(samples, len(kinds)))
     return [pair for kind in chosen for pair in rng.sample(kind, min(share, len(kind)))]

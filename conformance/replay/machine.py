@@ -53,18 +53,18 @@ class EndlessExample(BaseException):
 
 @dataclass(slots=True)
 class Exploration:
-    """What a machine explores, and what it counted on the way (shared by all examples)."""
+    """The subject of a machine's exploration, and its counts (shared by all examples)."""
 
     oracle: Oracle
     make_system: Callable[[], SystemUnderTest]
     invariants: Mapping[str, Formula] = field(default_factory=dict)
     weights: Mapping[str, int] = field(default_factory=dict)
     prefix: Path | None = None
-    """Where every example begins; None: in an initial state of its own choice."""
+    """The state in which every example begins; None: each example chooses an initial state."""
     tally: ActionTally = field(default_factory=ActionTally)
     transitions: set[int] = field(default_factory=set)
     watch: Callable[[State, Action, State], None] = lambda *_: None
-    """Is told of every step that the specification allows."""
+    """Is called with every step that the specification allows."""
     examples: int = 0
     steps: int = 0
     compared: ComparedStates = field(default_factory=ComparedStates)

@@ -1,4 +1,4 @@
-"""What the spec allows next: from a model's state graph, or from the spec's evaluator."""
+"""The steps that the spec allows, from a model's state graph or from the spec's evaluator."""
 
 from __future__ import annotations
 

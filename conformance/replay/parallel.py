@@ -1,4 +1,4 @@
-"""Drives implementations side by side, each in a process of its own."""
+"""Drives implementations at the same time, each in a separate process."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ _STOP: Final[list[Flag]] = []
 """In a worker process: raised when its work is no longer wanted."""
 
 _NAME: Final[list[str]] = []
-"""In a worker process: what it is called."""
+"""In a worker process: the process's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome(Generic[Result_co]):
-    """What a job came to, and which process was at it when."""
+    """A job's result, and the times at which each process worked on it."""
 
     number: int
     result: Result_co
@@ -118,7 +118,7 @@ class JobOutcome(Generic[Result_co]):
 
 
 class Running(Protocol[Result_co]):
-    """Jobs under way in processes of their own."""
+    """Jobs that run in separate processes."""
 
     def ended(self) -> Iterator[JobOutcome[Result_co]]:
         """Those that ended since the last look; does not wait."""

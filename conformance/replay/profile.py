@@ -16,7 +16,7 @@ class Profile(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a profile stands for. `search`: states to look through for an action not met."""
+    """The meaning of a profile. `search`: states to search for an action that was not taken."""
 
     examples: int
     steps: int

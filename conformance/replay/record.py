@@ -134,7 +134,7 @@ def recording(
 
 
 class StoreRecording:
-    """A store under way: files that wait to be recorded, files that were, and then the rest."""
+    """A store in the course of recording: pending files, recorded files, then the manifest."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class StoreRecording:
         self._started = time.monotonic()
 
     def jobs(self, count: int) -> list[RecordJob]:
-        """All files, shared out among at most so many jobs."""
+        """All files, divided among at most this many jobs."""
         shares = [tuple(self.files[first::count]) for first in range(count)]
         return [RecordJob(self.folder, self.size, share) for share in shares if share]
 
@@ -164,7 +164,7 @@ class StoreRecording:
             self._writer.add_chunk(chunk)
 
     def finish(self) -> RecordResult:
-        """Write what all files together say, when all are there."""
+        """Write the manifest, once all files are there."""
         writer, spill = self._writer, self._writer.folder / "spill"
         states = _distinct_states(spill, _union(spill, "seen"), self._graph)
         allowed = [state for state, known in states.values() if known]
@@ -216,7 +216,7 @@ class RecordJob:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """All that a worker needs beside the graph."""
+    """A worker's inputs besides the graph."""
 
     plan: RecordingPlan
     actions: tuple[Action, ...]
@@ -255,7 +255,7 @@ def _recorder(folder: str) -> _WorkerRecorder:
 
 
 class _WorkerRecorder:
-    """What one worker process keeps between its tasks."""
+    """The state that one worker process keeps between its tasks."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""Steps along a recorded trace: what was seen stands in the place of the implementation."""
+"""Replays a recorded trace: its observations take the place of the implementation's."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _divergence(
     allowed: tuple[State, ...],
     observed: PartialState,
 ) -> Divergence:
-    """What was seen last; the initial state is one from which the trace goes on so far."""
+    """The last observation; the initial state is one from which the trace is possible so far."""
     possible = path[-1]
     for candidates, action in zip(reversed(path[:-1]), reversed(actions[:-1]), strict=True):
         after = frozenset(possible)

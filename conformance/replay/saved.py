@@ -26,7 +26,7 @@ class ReplayOutcome(StrEnum):
     """What replaying a saved divergence shows."""
 
     FAILED = "FAILED"
-    """How it failed before is not known: a recorded trace, or somebody else's file."""
+    """The earlier failure is not known: a recorded trace, or a file of another tool."""
     AS_BEFORE = "FAILED as before"
     DIFFERENTLY = "FAILED differently"
     FIXED = "FIXED"
@@ -36,7 +36,7 @@ class ReplayOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SavedDivergence:
-    """The path to a divergence, and what it was: `key` is the finding's, empty if not known."""
+    """The path to a divergence; `key` is the finding's key, empty if it is not known."""
 
     model: str
     system: str

@@ -42,9 +42,9 @@ from conformance.verdict import Verdict
 MakeSystem = Callable[[], SystemUnderTest]
 
 _MOST_SET_ASIDE = 8
-"""So many differences at most are set aside."""
+"""The maximum number of differences that are set aside."""
 _MOST_VARIABLES = 2
-"""In so many variables at most a state may differ for that."""
+"""The maximum number of variables in which such a state may differ."""
 _SHRINKING = 30_000
 """Steps that are driven to shrink one divergence, about: some systems take a thousand a second."""
 _MOST_SPOILED = 20
@@ -165,7 +165,7 @@ class _Run:
         """None: as the system itself declares."""
         self._real_time = False
         self._suspects: dict[int, tuple[PathResult, int]] = {}
-        """Tests that diverged beside others, by number, with their tries: to be driven alone."""
+        """Tests that diverged while others ran, by number, with their tries, to repeat alone."""
         self._told = time.monotonic()
         # The oracle's own objects: it finds them by identity.
         own = {state: state for state in oracle.initial_states()}

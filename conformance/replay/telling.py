@@ -75,7 +75,7 @@ def _differences(oracle: Oracle, divergence: Divergence) -> tuple[Difference, ..
 def behaviour_of(
     oracle: Oracle, divergence: Divergence, reasons: Sequence[Reason] = ()
 ) -> Behaviour:
-    """The states of one way on which the spec comes to the divergence, and what was seen there."""
+    """The spec's states on one path to the divergence, with the observations."""
     states = _witness(oracle, divergence)
     steps = [Step(None, states[0])]
     steps += [Step(a, s) for a, s in zip(divergence.actions, states[1:], strict=True)]
@@ -137,7 +137,7 @@ def _ending(divergence: Divergence) -> str:
 
 
 def _observed(divergence: Divergence) -> Iterator[str]:
-    """What was observed, one variable a line, as TLC prints a state."""
+    """The observation, one variable a line, as TLC prints a state."""
     for name, value in divergence.observed.items():
         yield f"/\\ {name} = {format_value(value)}"
 
@@ -156,7 +156,7 @@ def _message(divergence: Divergence) -> str:
 
 
 def _hints(result: Sequence[Difference]) -> Iterator[str]:
-    """For whoever took a model value for a string."""
+    """A hint for adapters that return a string in place of a model value."""
     names = model_values_as_strings(result)
     if names:
         several = len(names) > 1

@@ -34,7 +34,7 @@ TURNS: Final = "turns"
 
 
 def is_turn(action: Action) -> bool:
-    """Whether it is one of the actions that are told above."""
+    """Whether the action is a turn."""
     return action.name in (DO_WORK, IN_VAIN, PASSES)
 
 
@@ -43,7 +43,7 @@ def _value(turn: Turn) -> Fn:
 
 
 class LoopingSystem:
-    """A system that also takes turns, and tells of the last one."""
+    """A system that also takes turns, and describes the last one."""
 
     def __init__(self, system: SystemUnderTest) -> None:
         looping = Capabilities(system).looping
@@ -225,7 +225,7 @@ def take_turns(
 def _walk(
     oracle: LoopOracle, chance: random.Random, length: int, kinds: Counter[str]
 ) -> tuple[State, list[Action]]:
-    """One path that the oracle allows; what its turns are is counted."""
+    """One path that the oracle allows; its turns are counted by kind."""
     initial = state = chance.choice(oracle.initial_states())
     path: list[Action] = []
     while len(path) < length and (enabled := oracle.enabled(state)):

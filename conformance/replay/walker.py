@@ -20,18 +20,18 @@ from conformance.traces.model import PartialState, TraceEnd
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What the implementation did: n + 1 states, n actions, why it ended."""
+    """The implementation's walk: n + 1 states, n actions, and the reason of its end."""
 
     states: tuple[PartialState, ...]
     actions: tuple[Action, ...]
     end: TraceEnd
     problem: str | None = None
     compared: ComparedStates = field(default_factory=ComparedStates, compare=False)
-    """What was held against the specification after its steps."""
+    """The observations that were compared with the specification after each step."""
 
 
 def trace_seed(seed: int, trace_id: int) -> int:
-    """The seed of one trace, a signed 64-bit integer: the same whoever records the trace."""
+    """The seed of one trace, a signed 64-bit integer, the same in every process."""
     digest = blake2b(f"{seed}:{trace_id}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
@@ -127,7 +127,7 @@ class Walker:
     def _witness(
         self, path: Sequence[tuple[State, ...]], actions: Sequence[Action]
     ) -> tuple[State, ...]:
-        """One behaviour of the spec that shows what was observed."""
+        """One behaviour of the spec that agrees with the observations."""
         if all(len(candidates) == 1 for candidates in path):
             return tuple(candidates[0] for candidates in path)
         last = min(path[-1], key=fingerprint)

@@ -34,7 +34,7 @@ class ActionTally:
         self._taken[name] += 1
 
     def frequencies(self) -> Frequencies:
-        """What was counted until now."""
+        """The counts until now."""
         return Frequencies(dict(self._enabled), dict(self._taken))
 
 

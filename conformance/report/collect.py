@@ -35,7 +35,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a command found. `stages` in the order in which they were told."""
+    """A command's results. `stages` are in the order of their events."""
 
     command: str
     verdict: Verdict
@@ -44,13 +44,13 @@ class Report:
     seconds: float
     header: dict[str, JsonValue]
     held: tuple[ComparedModel, ...] = ()
-    """What was held against what, in the order in which it was met."""
+    """The pairs of a system and a model that were compared, in the order of their events."""
     spans: tuple[Span, ...] = ()
     """By stage, in the same order; of a stage that several workers were at, one for each time."""
 
     @property
     def exit_code(self) -> ExitCode:
-        """The verdict's, unless kconform contradicted itself: that is a fault of its own."""
+        """The verdict's exit code, or 4 if kconform contradicted itself."""
         faulty = any(stage.fault for stage in self.stages)
         return ExitCode.INTERNAL if faulty else self.verdict.exit_code
 

@@ -1,4 +1,4 @@
-"""How often each action, disjunct and formula of a specification was met, beside its text."""
+"""The number of times that each action, disjunct and formula of a specification was exercised."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CountedLine:
 
     @property
     def margin(self) -> str:
-        """The counts as they stand beside the line."""
+        """The counts, formatted for the line."""
         return " ".join(f"{count.total:,}" for count in self.counts)
 
     @property
@@ -80,7 +80,7 @@ class CountedModule:
 
     @property
     def never(self) -> tuple[str, ...]:
-        """What is defined here and was never met."""
+        """The definitions of this module that were never exercised."""
         result = (count for line in self.lines for count in line.definitions)
         return tuple(count.name for count in result if not count.total)
 
@@ -108,7 +108,7 @@ class CountedModule:
 
 @dataclass(frozen=True, slots=True)
 class SpecCounts:
-    """What a run met of one specification."""
+    """A run's counts for one specification."""
 
     spec: str
     actions: tuple[Count, ...]

@@ -1,4 +1,4 @@
-"""What a run has taken of each protocol's actions and disjuncts, and what not: beside a verdict."""
+"""The actions and disjuncts of each protocol that a run has exercised, and those it has not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.report.counts import SpecCounts, counts
 from conformance.verdict import Verdict
 
 _NAMED = 8
-"""So many actions are named in a line; the JSON report has all."""
+"""The number of actions that a line names; the JSON report has all."""
 
 
 def exercised_lines(report: Report) -> Iterator[str]:
@@ -40,7 +40,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def exercised_json(report: Report) -> dict[str, JsonValue]:
-    """By specification how much was taken, and what was not; empty if no steps were counted."""
+    """The exercised and the missing actions by specification; empty if no steps were counted."""
     return {spec.spec: _object(spec) for spec in counts(report)}
 
 

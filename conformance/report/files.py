@@ -13,7 +13,7 @@ from conformance.report.trend import EarlierReport, Trend, load_earlier, trend
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """Where the reports go, and what they are compared with."""
+    """The folder of the reports, and the earlier report that they are compared with."""
 
     folder: Path
     earlier: EarlierReport | None = None

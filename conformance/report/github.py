@@ -32,7 +32,7 @@ def _command(finding: Finding, root: Path) -> str:
 
 
 def _place(location: str, root: Path) -> list[str]:
-    """File and line as GitHub wants them: from the repository's root, or not at all.
+    """File and line in GitHub's form, from the repository's root; empty outside of the repository.
 
     A spec of an installed kconform lies outside the repository.
     """

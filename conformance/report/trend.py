@@ -1,4 +1,4 @@
-"""What is new and what is gone since an earlier report."""
+"""The findings that are new and those that are resolved since an earlier report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ResolvedFinding:
 
 @dataclass(frozen=True, slots=True)
 class EarlierReport:
-    """What an earlier report said."""
+    """The content of an earlier report."""
 
     path: str
     command: str
@@ -34,7 +34,7 @@ class EarlierReport:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """This report held against an earlier one, finding by finding."""
+    """This report compared with an earlier one, finding by finding."""
 
     earlier: EarlierReport
     new: frozenset[str]

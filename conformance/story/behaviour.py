@@ -1,4 +1,4 @@
-"""A behaviour to be told: where it came from does not matter any more."""
+"""A behaviour for a story, independent of its origin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Locate = Callable[[Action], str]
 """Where an action is defined: `file:line:column`, or nothing."""
 
 TOLD_STEPS = 40
-"""The last so many steps of a long behaviour are told."""
+"""The number of steps, from the end of a long behaviour, that a story shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Step:
     action: Action | None
     state: Seen
     note: str = ""
-    """What stands behind the action's name, as that nobody saw it."""
+    """The note after the action's name, for example that the step is silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def step_lines(behaviour: Behaviour) -> tuple[str, ...]:
 
 
 def end_lines(behaviour: Behaviour) -> tuple[str, ...]:
-    """How it ends: what was said of it, what was expected beside what was seen, and why."""
+    """The end of the story: the reasons, and the expected state beside the observed one."""
     ending = dedent(behaviour.ending).splitlines()
     return (*ending, *_departure(behaviour), *reason_lines(behaviour.reasons))
 
@@ -142,6 +142,6 @@ def _step_lines(behaviour: Behaviour, number: int) -> Iterator[str]:
 
 
 def state_lines(variables: Sequence[str], state: Seen) -> list[str]:
-    """A state, one variable a line; what was not seen is left out."""
+    """A state, one variable a line, without the variables that were not observed."""
     pairs = zip(variables, state, strict=True)
     return [f"{name} = {format_value(value)}" for name, value in pairs if value is not None]

@@ -22,7 +22,7 @@ class Change:
 def changes(
     variables: Sequence[str], before: Sequence[Value | None], after: Sequence[Value | None]
 ) -> list[Change]:
-    """What the step changed; of what was not seen (None) before or after, nothing is said."""
+    """The variables that the step changed, without those unknown (None) before or after."""
     result: list[Change] = []
     for name, old, new in zip(variables, before, after, strict=True):
         if old is not None and new is not None:

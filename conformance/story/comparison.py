@@ -1,4 +1,4 @@
-"""What was observed beside what the specification allows, at the innermost places that differ."""
+"""Compares an observation with the allowed states, at the innermost places that differ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.tla import Fn, Partial, Place, Value, agree, differing, format_
 _State = TypeVar("_State", bound=Partial)
 
 _LIMIT = 20
-"""So many differences are told."""
+"""The maximum number of differences in a message."""
 
 
 def nearest(

@@ -1,4 +1,4 @@
-"""Behaviours in ITF files: what the format has no place for stands in the file's own data."""
+"""Behaviours in ITF files; data that the format does not define is in the file's `#meta`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def file_in(folder: Path, *parts: str) -> Path:
 
 
 def behaviour_of(trace: ItfTrace) -> Behaviour:
-    """The behaviour that a file holds, whoever wrote it."""
+    """The behaviour of an ITF file from any writer."""
     meta = about(trace)
     observed = meta.get("observed")
     seen = observed.items() if isinstance(observed, Mapping) else ()
@@ -64,7 +64,7 @@ def behaviour_of(trace: ItfTrace) -> Behaviour:
 
 
 def about(trace: ItfTrace) -> Mapping[str, Json]:
-    """What we wrote into the file besides; nothing of a file of somebody else."""
+    """Our own data in the file; empty for a file of another writer."""
     meta = trace.meta.get(KEY)
     return meta if isinstance(meta, Mapping) else {}
 

@@ -1,4 +1,4 @@
-"""Keys of findings: what went wrong, in words that are the same in every stage and in every run.
+"""Keys of findings: a name of the fault that is the same in every stage and in every run.
 
 `Fetch:not_allowed:hw:log` is a state after Fetch that differs in hw and log, whoever met it;
 `Append:not_enabled` an Append that was taken or on offer where the specification has none;
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from conformance.story.kind import BehaviourKind
 
 INIT = "Init"
-"""Stands for an action in the key of what an initial state shows."""
+"""Replaces the action in the key of a fault in an initial state."""
 NOT_ALLOWED, NOT_ENABLED, REFUSED = "not_allowed", "not_enabled", "refused"
 WRONG_INITIAL, RAISED, ENDLESS, VIOLATED = "wrong_initial", "raised", "endless", "violated"
 KINDS = frozenset({NOT_ALLOWED, NOT_ENABLED, REFUSED, WRONG_INITIAL, RAISED, ENDLESS, VIOLATED})

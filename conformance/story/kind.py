@@ -1,4 +1,4 @@
-"""How an implementation departs from a specification, whoever notices it."""
+"""The ways in which an implementation leaves a specification, in all stages."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ class BehaviourKind(StrEnum):
     INVARIANT = "invariant violated"
     OFFERS = "other steps on offer"
     NOT_ENABLED = "action not enabled"
-    """Of recorded traces only: nobody asks an implementation for such an action."""
+    """Only for recorded traces: replay never asks an implementation for such an action."""

@@ -142,7 +142,7 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: Literal[1]
     lanes: Lanes
     protocol: str = ""
-    """What the specification is of, in a reader's words."""
+    """The subject of the specification, in a reader's words."""
     actions: dict[str, ActionPlace] = {}
     logs: tuple[LaneLog, ...] = ()
     badges: tuple[Badge, ...] = ()
@@ -153,7 +153,7 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def find_picture(modules: Iterable[Path]) -> Picture | None:
-    """The picture of the first module that has one beside it, the root module given first."""
+    """The picture of the first module with a picture file beside it, from the root module on."""
     for module in modules:
         path = module.with_name(module.stem + SUFFIX)
         if os.path.lexists(path):

@@ -23,7 +23,7 @@ _MOST_LANES = 12
 """A generic diagram with more would be no picture: one lane for everything then."""
 EVERYTHING = "system"
 NOBODY = ""
-"""The lane of actions that are nobody's: the last one, drawn without a name and without a line."""
+"""The lane of actions without a lane: the last one, drawn without a name and without a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Pill:
 
 @dataclass(frozen=True, slots=True)
 class LaneCell:
-    """What is drawn in one lane at one step."""
+    """The drawing of one lane at one step."""
 
     strips: tuple[Strip, ...] = ()
     pills: tuple[Pill, ...] = ()
@@ -68,7 +68,7 @@ class SceneRow:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A message. `received` is None while it is still under way at the end."""
+    """A message. `received` is None if it is in flight at the end."""
 
     sender: int
     sent: int
@@ -398,7 +398,7 @@ class _Painter:
         return "" if kind is None else plain(kind)
 
     def _ends(self, message: LaneMessage, lane: str, value: Value | None) -> tuple[int, int] | None:
-        """Sender and receiver; None for what is no message, or waits somewhere."""
+        """Sender and receiver; None for a value that is no message, or for a message that waits."""
         kind = self._kind(message, value)
         if not isinstance(value, Fn) or kind in ("", message.none):
             return None
@@ -450,7 +450,7 @@ class _Painter:
 def _sending(
     arrows: Sequence[Arrow], number: int, lanes: Sequence[str]
 ) -> dict[str, tuple[Pill, ...]]:
-    """What each lane sends at a step, as texts; the same to several is one line."""
+    """The messages that each lane sends at a step, as texts; equal messages are one line."""
     receivers: dict[tuple[int, str], dict[str, None]] = {}
     for arrow in arrows:
         if arrow.sent == number and arrow.text:

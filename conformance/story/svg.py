@@ -21,7 +21,7 @@ _PILL = 17
 _GAP = 14
 _CELL = 17
 _OVER = 12
-"""So far a box stands over to the left of its lane."""
+"""The distance by which a box extends to the left of its lane."""
 _NOTE = 16
 _LONGEST_NOTE = 150
 """Characters of a line below the drawing; longer ones are cut, and whole in the tooltip."""
@@ -258,7 +258,7 @@ def _need(row: SceneRow, lane: int) -> float:
 
 
 def _label(row: SceneRow) -> str:
-    """What stands in a row's box."""
+    """The text in a row's box."""
     return _short(_SIGNS[row.sign] + row.text + (" ✗" if row.bad else ""), _WIDEST)
 
 
@@ -304,7 +304,7 @@ def _cross(x: float, y: float) -> str:
 
 
 def escape(text: str) -> str:
-    """A text of a behaviour as SVG takes it: it is foreign, and shown as it is."""
+    """A text of a behaviour, escaped for SVG."""
     return escaped(printable(text))
 
 

@@ -36,7 +36,7 @@ def why_assumed(spec: Spec, assumption: Assumption) -> tuple[Reason, ...]:
 
 
 def why_disabled(spec: Spec, action: Action, state: State) -> tuple[Reason, ...]:
-    """What stands in an action's way; nothing where no part of the specification says."""
+    """The reasons why an action is not enabled; empty if no part of the specification gives one."""
     reasons = obstacles(spec, action, state, depth=1)
     return (Reason(0, f"Why the spec does not enable {action}:"), *reasons) if reasons else ()
 

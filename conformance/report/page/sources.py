@@ -29,7 +29,7 @@ class Sources:
     """By module's name the specification under which its text stands; empty: under none."""
     lines: frozenset[tuple[str, int]]
     texts: tuple[ModuleText, ...]
-    """Modules that stand under no specification, as nothing in them was counted."""
+    """Modules that belong to no specification on the page, because nothing in them was counted."""
 
     def link(self, location: str) -> str:
         """The anchor of a place; empty if the page does not have its text."""

@@ -1,4 +1,4 @@
-"""What the page shows, worked out from a report: the template only lays it out."""
+"""The page's content, computed from a report; the template only lays it out."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class ReportPage:
     gaps: tuple[Gap, ...]
     models: tuple[ModelRow, ...]
     stages: tuple[StageRow, ...]
-    """All but single models, which have a table of their own."""
+    """All stages but single models, which have a separate table."""
     specs: tuple[SpecCounts, ...]
     sources: Sources
     shapes: tuple[Shape, ...]
@@ -225,7 +225,7 @@ def _protocols(report: Report) -> tuple[str, ...]:
 
 
 def _subjects(report: Report) -> tuple[str, ...]:
-    """What was tested, with its version; a run of TLC alone tests specifications only."""
+    """The tested systems with their versions; a run of TLC alone tests specifications only."""
     systems: dict[tuple[str, str], dict[str, None]] = {}
     for compared_model in report.held:
         if compared_model.system:
@@ -328,7 +328,7 @@ def _stages(report: Report) -> Iterator[StageRow]:
 
 
 def _gaps(report: Report) -> Iterator[Gap]:
-    """What a reader might take for tested, and is not; each thing once."""
+    """The parts that the run did not test although a reader might think so, each once."""
     stopped = sum(_number_in(stage, "tests", "not_run") for stage in report.stages)
     if stopped:
         yield Gap(

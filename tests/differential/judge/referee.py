@@ -1,4 +1,4 @@
-"""TLC as the referee of the judge: the classic trace specification, of the same observations.
+"""TLC as the judge's referee: a trace specification of the same observations.
 
 A generated module extends the spec by three variables: which recording, how many of its events are
 explained, and how many unseen steps were taken since. Its steps are the recording's next event, or
@@ -132,7 +132,7 @@ class _Writer:
         return GeneratedModule(name, text, config_text(model, check, held), {})
 
     def _none(self) -> str:
-        """What each process has done unseen when an event has just been explained."""
+        """The silent steps of each process immediately after an explained event."""
         if self.each is None:
             return "0"
         actions = self.prepared.spec.select(self.silent).actions
@@ -154,7 +154,7 @@ class _Writer:
         )
 
     def _row(self, event: Event) -> str:
-        """An event: its step; what is seen before it, and after, each as shape and values."""
+        """An event: its step, and the observations before and after it as shape and values."""
         step = _choice(self.prepared.spec, event.actions) if event.actions else ""
         return _tuple(
             [str(_number(self._steps, step)), *self._shown(event.before), *self._shown(event.after)]
