@@ -20,7 +20,7 @@ from conformance.tla.front.syntax import Assumption
 from conformance.tla.python.session import TlcSession
 from conformance.tla.python.spec import Property, Spec, TracedAction
 from conformance.tla.search.lasso import Lasso, StepGraph, lasso
-from conformance.tla.search.parts import Parts
+from conformance.tla.search.parts import StateParts
 from conformance.tla.search.processes import Elsewhere, SuccessorRow, rows
 from conformance.tla.search.remembered import RememberedSteps, StateStep
 from conformance.tla.search.symmetry import Orbits, Permutation, permutations_of
@@ -354,7 +354,7 @@ class _BreadthFirstSearch:
         self.numbers: dict[int, int] = {}
         self.keys = array("Q")
         self.class_key = _class_key(problem)
-        self.parts = Parts(len(problem.variables))
+        self.parts = StateParts(len(problem.variables))
         self.steps = RememberedSteps(problem.successors, problem.traced_actions, self.parts)
         self.action_codes: dict[Action, int] = {}
         self.source, self.action, self.target = array("q"), array("q"), array("q")

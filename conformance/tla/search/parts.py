@@ -15,13 +15,13 @@ from hashlib import blake2b
 from conformance.tla.python.traced import has_boolean_argument
 from conformance.tla.values import Fingerprinter, Fn, State, Value
 
-__all__ = ["Parts"]
+__all__ = ["StateParts"]
 
 _REMEMBERED = 100_000
 """Objects of which it is remembered which part they equal."""
 
 
-class Parts:
+class StateParts:
     """The values that the variables of a search have had, and the results of their functions."""
 
     def __init__(self, variables: int) -> None:
@@ -57,7 +57,7 @@ class Parts:
 class _VariableParts:
     """The values of one variable."""
 
-    def __init__(self, parts: Parts, index: int) -> None:
+    def __init__(self, parts: StateParts, index: int) -> None:
         self._parts = parts
         self._index = index
         self._prefix = b"%d" % index

@@ -27,7 +27,7 @@ from conformance.tla.python.traced import (
     TracedVariable,
     result_at,
 )
-from conformance.tla.search.parts import Parts
+from conformance.tla.search.parts import StateParts
 from conformance.tla.semantics.errors import EvaluationError
 from conformance.tla.values import Action, Fn, State, Value
 
@@ -45,7 +45,7 @@ _MOST_RESULTS = 4
 _UNDEFINED = (EvaluationError, RecursionError, KeyError, AttributeError, TypeError, IndexError)
 
 
-class Change(NamedTuple):
+class StepChange(NamedTuple):
     """Of a variable: [old EXCEPT ![argument] = value], or the new value if `argument` is None."""
 
     variable: int
@@ -61,7 +61,7 @@ class StateStep(NamedTuple):
     action: Action
     key: int
     """By which the keys of the state and its successor differ."""
-    changes: tuple[Change, ...]
+    changes: tuple[StepChange, ...]
 
 
 _Leaf = tuple[StateStep, ...]
@@ -139,7 +139,7 @@ class RememberedSteps:
         self,
         successors: Callable[[State], Iterable[tuple[Action, State]]],
         actions: Callable[[], Sequence[TracedAction]],
-        parts: Parts,
+        parts: StateParts,
     ) -> None:
         self._successors = successors
         self._actions = actions
@@ -190,21 +190,21 @@ class RememberedSteps:
         """The steps to states that the usual code has made."""
         return [StateStep(action, *self._changes(state, after)) for action, after in result]
 
-    def _changes(self, state: State, after: State) -> tuple[int, tuple[Change, ...]]:
-        key, changes = 0, list[Change]()
+    def _changes(self, state: State, after: State) -> tuple[int, tuple[StepChange, ...]]:
+        key, changes = 0, list[StepChange]()
         for index, (old, value) in enumerate(zip(state, after, strict=True)):
             if value is not old:
                 key ^= self._change(index, old, value, changes)
         return key, tuple(changes)
 
-    def _change(self, index: int, old: Value, value: Value, changes: list[Change]) -> int:
+    def _change(self, index: int, old: Value, value: Value, changes: list[StepChange]) -> int:
         """Notes that a variable has another value, if it has; by which its key changes."""
         variable = self._parts.variable(index)
         part, key = variable.part(value)
         if part is old:
             return 0
         key ^= variable.part(old)[1]
-        changes.append(Change(index, None, part, key))
+        changes.append(StepChange(index, None, part, key))
         return key
 
     def _learnt(self, tree: _Tree, state: State) -> _Leaf:
@@ -235,7 +235,7 @@ class RememberedSteps:
         reads: Reads,
     ) -> StateStep:
         """The step; that a variable gets another value reads it, since its key changes."""
-        key, changes = 0, list[Change]()
+        key, changes = 0, list[StepChange]()
         for index, value in enumerate(made):
             if isinstance(value, ChangedVariable):
                 key ^= self._change_in_part(index, value, reads.state, changes)
@@ -244,7 +244,7 @@ class RememberedSteps:
         return StateStep(action, key, tuple(changes))
 
     def _change_in_part(
-        self, index: int, changed: ChangedVariable, state: State, changes: list[Change]
+        self, index: int, changed: ChangedVariable, state: State, changes: list[StepChange]
     ) -> int:
         variable, argument = self._parts.variable(index), changed.argument
         old = result_at(state[index], argument)
@@ -253,7 +253,7 @@ class RememberedSteps:
         if result is old:
             return 0
         key ^= variable.result(argument, old)[1]
-        changes.append(Change(index, argument, result, key))
+        changes.append(StepChange(index, argument, result, key))
         return key
 
     def successor(self, state: State, step: StateStep) -> State:

@@ -17,7 +17,7 @@ from conformance.tla.search import (
     remembered,
     search,
 )
-from conformance.tla.search.parts import Parts
+from conformance.tla.search.parts import StateParts
 from tests.unit.tla.small import spec
 
 CONFIG = "INIT Init NEXT Next CHECK_DEADLOCK FALSE"
@@ -177,7 +177,7 @@ def test_what_depends_on_more_than_the_state_is_never_remembered(tmp_path: Path)
     ],
 )
 def test_two_states_have_two_keys(one: State, other: State) -> None:
-    parts = Parts(len(one))
+    parts = StateParts(len(one))
     (first, key), (second, key_of_other) = parts.state(one), parts.state(other)
     assert key != key_of_other
     assert repr((first, second)) == repr((one, other))
@@ -185,7 +185,7 @@ def test_two_states_have_two_keys(one: State, other: State) -> None:
 
 
 def test_equal_states_are_made_of_the_same_objects() -> None:
-    parts = Parts(2)
+    parts = StateParts(2)
     first, key = parts.state((Fn({"a": (1, 2), "b": frozenset({3})}), 10**6))
     again, same_key = parts.state((Fn({"b": frozenset({3}), "a": (1, 2)}), 10**6 + 0))
     assert key == same_key
