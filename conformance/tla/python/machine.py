@@ -133,6 +133,8 @@ class Machine:
         """The value of a constant expression, computed now; an error waits until it is needed."""
         if isinstance(node, s.Number | s.String):
             return self.pool(node.value)
+        if drawn := self.analysis.drawn_once(node):
+            node = drawn.body
         if id(node) not in self._constants:
             self._constants[id(node)] = (node, self._fold(node))
         return self._constants[id(node)][1]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from conformance.tla.python.traced import has_boolean_argument
+from conformance.tla.semantics.kinds import match_elements
 from conformance.tla.values import Fingerprinter, Fn, State, Value
 
 __all__ = ["StateParts"]
@@ -21,13 +22,27 @@ _REMEMBERED = 100_000
 """Objects of which it is remembered which part they equal."""
 
 
+class _ComparableElements(Fingerprinter):
+    """Fingerprints of values whose sets TLC can sort; EvaluationError for others.
+
+    TLC sorts the sets of a state before it takes its fingerprint (SetEnumValue.normalize).
+    """
+
+    __slots__ = ()
+
+    def _parts(self, value: Value) -> list[bytes]:
+        if isinstance(value, frozenset) and len(value) > 1:
+            match_elements(value)
+        return super()._parts(value)
+
+
 class StateParts:
     """The values that the variables of a search have had, and the results of their functions."""
 
     def __init__(self, variables: int) -> None:
         self.with_booleans = frozenset[int]()
         """The variables that were a function of booleans, which Python takes for 0 and 1."""
-        self._encode = Fingerprinter()._encode
+        self._encode = _ComparableElements()._encode
         self._results: dict[bytes, Value] = {}
         self._variables = [_VariableParts(self, index) for index in range(variables)]
 

@@ -51,16 +51,19 @@ class Analysis:
     """Facts of expressions and definitions, each found once.
 
     `resolve` gives the definition that a call or constant stands for, after the
-    configuration's overrides, or None for what has a plain value.
+    configuration's overrides, or None for what has a plain value. `of_module` are the definitions
+    that stand in no LET.
     """
 
     def __init__(
         self,
         definition: Callable[[int], s.Definition],
         resolve: Callable[[s.Argument], int | None],
+        of_module: frozenset[int],
     ) -> None:
         self._definition = definition
         self._resolve = resolve
+        self._of_module = of_module
         self._own: dict[int, tuple[s.Argument, Facts]] = {}
         self._reached: dict[frozenset[int], frozenset[int]] = {}
         self._called: dict[frozenset[int], Facts] = {}
@@ -85,6 +88,23 @@ class Analysis:
             params = frozenset(param.uid for param in definition.params)
             self._defined[uid] = replace(body, free=body.free - params)
         return self._defined[uid]
+
+    def drawn_once(self, node: s.Argument) -> s.Definition | None:
+        """The definition that a name stands for, if its value is drawn at random.
+
+        TLC evaluates a module's constants once, before it looks for states
+        (SpecProcessor.processConstantDefns): whoever names the definition gets the same value.
+        """
+        target = self._resolve(node)
+        if target is None or target not in self._of_module:
+            return None
+        definition = self._definition(target)
+        if definition.params or definition.recursive:
+            return None
+        facts = self.of_definition(target)
+        random = bool(facts.impure) and facts.impure <= RANDOM
+        fixed = not facts.variables and not facts.free and not facts.primes
+        return definition if random and fixed else None
 
     def recursive(self, uid: int) -> bool:
         """Whether the definition calls itself, directly or through others."""
@@ -216,7 +236,7 @@ class Analysis:
         primes = any(part.primes for part in parts)
         impure: set[str] = set().union(*(part.impure for part in parts))
         target = self._resolve(node)
-        if target is not None:
+        if target is not None and self.drawn_once(node) is None:
             calls.add(target)
             definition = self._definition(target)
             if definition.recursive and not definition.params:

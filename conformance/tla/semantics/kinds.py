@@ -87,6 +87,23 @@ def match_classes(a: object, b: object) -> None:
         match_arguments([1] if isinstance(a, tuple) else a, [1] if isinstance(b, tuple) else b)
 
 
+def match_elements(elements: Collection[object]) -> None:
+    """An error if TLC cannot compare two elements of a set, as it must to keep the set sorted.
+
+    What the elements contain is not looked at.
+    """
+    first: object = None
+    for element in elements:
+        if isinstance(element, ModelValue) and element.letter is None:
+            continue  # can be compared with everything
+        if first is None:
+            first = element
+        elif element.__class__ is not first.__class__:
+            match_classes(first, element)
+        elif isinstance(element, ModelValue):
+            match_model_values(first, element)
+
+
 def is_subset(a: frozenset[Value], b: frozenset[Value]) -> bool:
     """a \\subseteq b; an error where that holds only if TRUE is 1."""
     if not a <= b:

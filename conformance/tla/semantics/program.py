@@ -66,7 +66,8 @@ class Program:
             result = self.meaning(node)
             return result.uid if isinstance(result, s.Definition) else None
 
-        return Analysis(self.definition, resolve)
+        of_module = frozenset(self.module.operators.values())
+        return Analysis(self.definition, resolve, of_module)
 
     def temporal_reader(self) -> TemporalReader:
         """A reader of this program's temporal formulas, overrides followed."""

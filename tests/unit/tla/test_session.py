@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.tla import EvaluationError, Spec, SpecError
-from conformance.tla.search import SearchEnd, problem_of, search
+from conformance.tla.search import SearchEnd, SearchError, problem_of, search
 from conformance.workers import ForkedProcesses
 from tests.unit.tla.small import spec
 
@@ -85,6 +85,23 @@ Same == C = C /\\ C \\in 1..1000
     assert len(first) == 2
 
 
+def test_a_definition_of_a_module_draws_once_and_that_of_a_let_each_time(tmp_path: Path) -> None:
+    """As TLC, which computes a module's constants before it looks for states."""
+    text = """VARIABLES x, n
+Drawn == RandomElement(1..100000)
+Again == Drawn
+Of(a) == Drawn
+Anew == LET Here == RandomElement(1..100000) IN Here
+Init == x = Drawn /\\ n = 0
+Next == x' = Drawn /\\ n' = (n + 1) % 3
+Same == x = Drawn /\\ x = Again /\\ x = Of(1)
+"""
+    bound = spec(tmp_path, text, "INIT Init\nNEXT Next\nINVARIANT Same\n")
+    found = search(problem_of(bound))
+    assert found.end is SearchEnd.EXHAUSTED
+    assert len(found.states) == 3
+
+
 @pytest.mark.parametrize(("operator", "fine"), [("x + 1", False), ("IF 1 < 2 THEN 7 ELSE x", True)])
 def test_a_constant_is_replaced_by_what_has_a_value_before_any_state(
     tmp_path: Path, operator: str, fine: bool
@@ -103,3 +120,31 @@ def test_an_initial_state_that_is_found_in_two_ways_is_counted_twice(tmp_path: P
     bound = spec(tmp_path, text, "INIT Init\nNEXT Next\n")
     assert search(problem_of(bound)).generated == 3 + 1
     assert bound.initial_states() == ((0,),)
+
+
+@pytest.mark.parametrize(
+    ("elements", "fine"),
+    [
+        ('{1, "a"}', False),
+        ('{"a", TRUE}', False),
+        ("{1, {}}", False),
+        ('{TLCModelValue("A_a"), TLCModelValue("B_a")}', False),
+        ('{TLCModelValue("A_a"), 1}', False),
+        ('{TLCModelValue("A_a"), TLCModelValue("A_b"), TLCModelValue("c")}', True),
+        ('{TLCModelValue("c"), 1, 2}', True),
+        ("{<<1>>, <<>>, [i \\in {1} |-> 2]}", True),
+    ],
+)
+@pytest.mark.parametrize("later", [False, True])
+def test_a_state_has_no_set_that_tlc_cannot_sort(
+    tmp_path: Path, elements: str, fine: bool, later: bool
+) -> None:
+    first, after = ("{}", elements) if later else (elements, "{}")
+    text = f"VARIABLE v\nInit == v = {first}\nNext == v' = {after}\n"
+    header = "EXTENDS Integers, TLCExt\n"
+    problem = problem_of(spec(tmp_path, text, "INIT Init\nNEXT Next\n", header=header))
+    if fine:
+        assert len(search(problem).states) == 2
+        return
+    with pytest.raises(SearchError, match="compare"):
+        search(problem)
