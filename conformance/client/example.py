@@ -122,7 +122,7 @@ Kinds = Callable[[JoiningClient], ClientKind]
 def silent(*, is_told: bool) -> tuple[ActionPattern, ...]:
     """The client's steps that nobody sees; with callbacks, those that have none."""
     names = ["ProcessesJoinGroup", "ProcessesSyncGroup", "DropsJoin", "ReadsAnswer"]
-    names += ["SetsAside", "ReadsAside", "ResumesSync", "StopsResending"]
+    names += ["SetsAside", "ReadsAside", "ResumesSync", "StopsResending", "RequestsRejoin"]
     names += [] if is_told else ["CompletesJoin"]
     return tuple(ActionPattern(name, ("m1",)) for name in names)
 

@@ -311,6 +311,25 @@ def test_every_answer_that_an_example_aims_at_can_be_given(static: Spec, aim: Du
     assert loop.answers_with(aim.answer, lane) == aim.answer
 
 
+@pytest.mark.parametrize(
+    ("variant", "subject", "allowed"),
+    [("franz-go", STATIC, True), ("franz-go", SUBJECT, False), ("java", STATIC, False)],
+)
+def test_a_static_leader_of_a_variant_may_join_again_unasked(
+    variant: str, subject: Subject, *, allowed: bool
+) -> None:
+    loop = Loop(spec_of(variant, subject), subject)
+    assert loop.sends(join(""))
+    if subject is SUBJECT:
+        loop.answers_with("MEMBER_ID_REQUIRED")
+        assert loop.sends(join(NAMES.real("m1-01")))
+    assert loop.answers_with("NONE, leader") == "NONE, leader"
+    assert loop.sends(sync(1, "m1-01"))
+    assert loop.answers_with("NONE") == "NONE"
+    assert loop.hears(assigned_event(frozenset({0, 1}), "assigned"))
+    assert loop.hears(given_up_event(frozenset({0, 1}), "revoked")) is allowed
+
+
 @pytest.mark.parametrize(("variant", "next_id"), [("spec", ""), ("franz_go", "m1-01")])
 def test_an_unknown_member_id_is_kept_by_a_variant_until_its_join_is_refused(
     request: pytest.FixtureRequest, variant: str, next_id: str
