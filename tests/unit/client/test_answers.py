@@ -316,7 +316,7 @@ def test_every_answer_that_an_example_aims_at_can_be_given(static: Spec, aim: Du
     [("franz-go", STATIC, True), ("franz-go", SUBJECT, False), ("java", STATIC, False)],
 )
 def test_a_static_leader_of_a_variant_may_join_again_unasked(
-    variant: str, subject: Subject, *, allowed: bool
+    variant: str, subject: JoiningClient, *, allowed: bool
 ) -> None:
     loop = Loop(spec_of(variant, subject), subject)
     assert loop.sends(join(""))
