@@ -82,7 +82,7 @@ COMMANDS = {
     ),
     "client": (
         "client:client",
-        "Let a real client join a coordinator that answers whatever the specification allows.",
+        "Let a real client join a coordinator that gives every answer the specification allows.",
     ),
     "adapter-check": (
         "adapter_check:adapter_check",
