@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.audit import session
 from conformance.cli.main import load
+from conformance.spark import session
 from conformance.tla import find_tools
 from conformance.tla.front import tools
 from tests.e2e import damage

@@ -92,9 +92,11 @@ def test_no_adapter_outlives_kconform(here: Path, end: signal.Signals) -> None:
 def test_a_divergence_is_saved_and_replayed_by_another_system(here: Path) -> None:
     code, told = run(here, "replay", MODEL, "--system", f"{PYTHON} exec=forgets")
     assert code == 1, told
-    [saved] = (here / "kconform-out" / "divergences").iterdir()
-    path = str(saved.relative_to(here))
-    assert f"kconform replay {path}" in told
+    # The replay goes on behind a difference: the first one has the shortest way.
+    divergences = (here / "kconform-out" / "divergences").iterdir()
+    paths = [str(saved.relative_to(here)) for saved in divergences]
+    assert all(f"kconform replay {path}" in told for path in paths)
+    path = min(paths, key=told.index)
     code, told = run(here, "replay", path)
     assert (code, "FAILED as before (2 steps)" in told) == (1, True), told
     code, told = run(here, "replay", path, "--system", PYTHON)

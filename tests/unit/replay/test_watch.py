@@ -192,7 +192,7 @@ def test_a_process_that_has_driven_a_system_ends_in_peace() -> None:
     """Python's shutdown, made longer than a tick: its handlers of signals are gone by then."""
     program = """
 import time
-from conformance.replay.watch import Watch
+from conformance.replay.watch import CallWatch
 
 class Slow:
     def __del__(self):
@@ -202,7 +202,7 @@ class Slow:
 
 kept = Slow()
 kept.itself = kept
-with Watch(0.05, 0.05):
+with CallWatch(0.05, 0.05):
     pass
 """
     run = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)

@@ -18,6 +18,7 @@ from conformance.tla.search import (
     search,
 )
 from conformance.tla.search.parts import StateParts
+from conformance.workers import ForkedProcesses
 from tests.unit.tla.small import spec
 
 CONFIG = "INIT Init NEXT Next CHECK_DEADLOCK FALSE"
@@ -108,7 +109,7 @@ def test_the_same_states_and_steps_in_the_same_order(
     usual = replace(problem, traced_actions=tuple)
     assert found(problem) == found(usual)
     assert transitions(problem) == transitions(usual)
-    together = search(problem, processes=2)
+    together = search(problem, elsewhere=ForkedProcesses(2))
     assert together.states == search(usual).states
 
 
