@@ -28,9 +28,9 @@ from conformance.bugs.covered import CoveredStatements
 from conformance.bugs.forks import ForkTask, TaskOutcome, forks, rewrite
 from conformance.bugs.mutants import LOCK, Draw, Mutant, draw, named
 from conformance.bugs.reach import (
+    ReachOfEachTest,
     Statement,
     StatementReach,
-    TestReach,
     note_reached,
     statements_of,
 )
@@ -247,7 +247,7 @@ def _reaching(bench: _MutantBench, content: bytes) -> _MutantBench:
 def _noting_task(bench: _MutantBench, job: JudgeJob) -> ForkTask:
     def drive() -> bytes:
         driven = _SuiteDriver(bench)
-        noting = TestReach(job.package, len(bench.statements))
+        noting = ReachOfEachTest(job.package, len(bench.statements))
         for number in bench.noted:
             noting.begin()
             title = driven.test(number)

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.bugs.reach import TestReach
+from conformance.bugs.reach import ReachOfEachTest
 
 FILE, PACKAGE, STATEMENTS = "KCONFORM_NOTES", "KCONFORM_NOTED_PACKAGE", "KCONFORM_STATEMENTS"
 
@@ -48,7 +48,7 @@ class TestNotes(msgspec.Struct, frozen=True):
 
 class _Plugin:
     def __init__(self) -> None:
-        self._noting: TestReach | None = None
+        self._noting: ReachOfEachTest | None = None
         self._tests: list[tuple[str, float]] = []
         self._failed: set[str] = set()
 
@@ -56,7 +56,7 @@ class _Plugin:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """One test, its fixtures included."""
         if self._noting is None:  # all is imported now
-            self._noting = TestReach(os.environ[PACKAGE], int(os.environ[STATEMENTS]))
+            self._noting = ReachOfEachTest(os.environ[PACKAGE], int(os.environ[STATEMENTS]))
         started = time.monotonic()
         self._noting.begin()
         result = yield

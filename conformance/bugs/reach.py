@@ -94,7 +94,7 @@ class StatementReach:
         return cls(np.frombuffer(content, np.uint8).reshape(-1, width))
 
 
-class TestReach:
+class ReachOfEachTest:
     """The notes of a copy that this process has imported, test by test."""
 
     def __init__(self, package: str, statements: int) -> None:

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from conformance.bugs.mutants import LOCK, Mutant, differs, draw, mutants_of, named
-from conformance.bugs.reach import Statement, StatementReach, TestReach, note_reached, statements_of
+from conformance.bugs.reach import (
+    ReachOfEachTest,
+    Statement,
+    StatementReach,
+    note_reached,
+    statements_of,
+)
 from conformance.bugs.scope import changed_files, files_of, systems_of
 from conformance.errors import DataError, UserError
 from conformance.resources import resource_root
@@ -139,7 +145,7 @@ def test_a_copy_notes_which_statements_each_test_runs(noted: tuple[Path, list[Mu
     lines = {Statement(one.file, one.statement): one.line for one in mutants}
     note_reached(package, statements)
     function = importlib.import_module("noted.a").f
-    noting = TestReach("noted", len(statements))
+    noting = ReachOfEachTest("noted", len(statements))
     for argument, result in ((1, 0), (2, 2)):
         noting.begin()
         assert function(argument) == result
