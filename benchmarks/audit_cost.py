@@ -76,7 +76,10 @@ def _audit(path: Path, way: str, model: str) -> Cost:
 @contextlib.contextmanager
 def _workers(way: str, steps: int) -> Iterator[Any]:
     if find_spec("conformance.workers") is None:
-        from conformance.audit.session import spark_session as before  # type: ignore
+        # A checkout of the commit before runs this file too: its session lay there.
+        from conformance.audit.session import (  # type: ignore[import-untyped]
+            spark_session as before,
+        )
 
         with before(way, steps=steps) as session:
             yield session

@@ -341,7 +341,7 @@ def _read(frame: bytes, kind: EntityClass, name: str) -> tuple[Entity, Entity, i
         header, position = _reader(part)(frame, 0)
         part = kind
         body, length = _reader(part)(frame, position)
-    except Exception as error:  # as above
+    except Exception as error:  # kio raises whatever the bytes lead to
         where = _broken_field(frame, position, part)
         raise MalformedFrame(f"{name}: {where}: {type(error).__name__}: {error}") from error
     return header, body, len(frame) - position - length
@@ -355,7 +355,7 @@ def _broken_field(frame: bytes, position: int, kind: EntityClass) -> str:
         reader = get_field_reader(kind, field, False, False)
         try:
             _, length = reader(frame, position)
-        except Exception:  # noqa: BLE001  as above
+        except Exception:  # noqa: BLE001  kio raises whatever the bytes lead to
             return f"{_in_kafka(field.name)} at byte {position} of {len(frame)}"
         position += length
     return f"tagged fields at byte {position} of {len(frame)}"

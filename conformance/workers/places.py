@@ -58,4 +58,4 @@ class Here(Workers):
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """One call for each item, when its result is asked for."""
-        return map(function, items)
+        yield from map(function, items)  # a generator, as of all workers: it can be closed

@@ -64,6 +64,7 @@ def rows(
         return
     chunks = [numbers[at : at + CHUNK] for at in range(0, len(numbers), CHUNK)]
     results: Generator[Sequence[SuccessorRow | None]]
+    # An Iterator by its type; all workers give a generator, which can be closed.
     results = elsewhere.map(partial(_rows, row_of, set()), chunks)  # type: ignore[assignment]
     with closing(results):
         for result in results:

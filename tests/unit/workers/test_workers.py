@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -133,3 +134,12 @@ def test_whoever_may_need_spark_imports_none() -> None:
     program = f"import sys, {modules}; print(*(m for m in sys.modules if 'pyspark' in m))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert not done.stdout.strip()
+
+
+@PLACES
+def test_results_that_nobody_asks_for_any_more_can_be_given_up(workers: Workers) -> None:
+    results = workers.map(slowest_first, range(20))
+    assert next(results)[0] == 0
+    with closing(results):  # type: ignore[type-var]  # Workers.map promises that it can be closed
+        pass
+    assert list(results) == []
