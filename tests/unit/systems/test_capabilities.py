@@ -22,10 +22,7 @@ OPTIONAL = frozenset(
 )
 METHODS, FIELDS = 30, 15
 LARGER: Mapping[str, tuple[int, int]] = {
-    "ControllerSystem": (43, 17),
-    "KafkaSystem": (36, 16),
     "Process": (32, 15),
-    "ReplicationSystem": (65, 24),
     "WireConsumerSystem": (28, 26),
     "WireSystem": (38, 35),
 }
