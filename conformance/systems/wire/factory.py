@@ -10,10 +10,11 @@ from conformance.systems.deviations import DeclaredTable, Deviation, load_deviat
 from conformance.systems.shared.group.settings import settings_of
 from conformance.systems.tolerance import Tolerance, set_aside
 from conformance.systems.wire.address import Address, parse_address
-from conformance.systems.wire.consumer.system import SPECIFICATION as CONSUMER_GROUPS
-from conformance.systems.wire.consumer.system import WireConsumerSystem, lacking
-from conformance.systems.wire.consumer.system import passes as consumer_group_passes
-from conformance.systems.wire.consumer.system import settings_of as consumer_settings_of
+from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
+from conformance.systems.wire.consumer.reach import lacking
+from conformance.systems.wire.consumer.reach import passes as consumer_group_passes
+from conformance.systems.wire.consumer.reach import settings_of as consumer_settings_of
+from conformance.systems.wire.consumer.system import WireConsumerSystem
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.security import security_of
 from conformance.systems.wire.system import SPECIFICATION as GROUPS
