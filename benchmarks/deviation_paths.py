@@ -19,16 +19,16 @@ from pathlib import Path
 
 import msgspec
 
+from conformance.deviations.declared import deviating
+from conformance.deviations.table import Deviation
 from conformance.modelcheck.check import check
 from conformance.modelcheck.manifest import Model
+from conformance.registry import factory_path
 from conformance.replay.engine import Driver, close, run_path
 from conformance.replay.saved import load, save, wrapped
 from conformance.stages.context import Context, one_model, with_constants, workbench
 from conformance.stages.overridden import with_deviations
 from conformance.stages.replay import spec_oracle
-from conformance.systems.declared import deviating
-from conformance.systems.deviations import Deviation
-from conformance.systems.registry import factory_path
 from conformance.tla import Action, ItfTrace, Json, dump_trace
 
 MODELS = {

@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from wire_brokers import drive, kafka, ours
 
-from conformance.systems.registry import SCHEMES
+from conformance.registry import SCHEMES
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.connection import WireConnection
 from conformance.systems.wire.port import Port

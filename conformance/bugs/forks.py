@@ -26,7 +26,7 @@ from conformance.systems.bundled import import_copy, import_name
 _KEPT = (
     "conformance.systems.bundled",
     "conformance.systems.protocol",
-    "conformance.systems.registry",
+    "conformance.registry",
 )
 """Modules of the adapters' package that import nothing of the implementation."""
 _RAISED = b"raised "

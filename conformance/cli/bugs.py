@@ -40,9 +40,9 @@ from conformance.cli.session import CommandSession, session
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.printable import counted
+from conformance.registry import BUILT_IN
 from conformance.resources import implementation_dir
 from conformance.stages.context import Context, stage
-from conformance.systems.registry import BUILT_IN
 from conformance.verdict import Verdict
 
 _JUDGE_SECONDS = 3_600.0

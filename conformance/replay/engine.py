@@ -9,11 +9,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from conformance.compared import ComparedStates
+from conformance.deviations.tolerance import Reading, Tolerance, tolerance_of
 from conformance.errors import UserError
+from conformance.replay.boundary import Boundary
 from conformance.replay.oracle import Oracle
 from conformance.replay.watch import WALL_SECONDS, StepNeverEnds, watch
 from conformance.story.kind import BehaviourKind
-from conformance.systems.boundary import Boundary
 from conformance.systems.capabilities import Capabilities
 from conformance.systems.protocol import (
     ActionRefused,
@@ -25,7 +26,6 @@ from conformance.systems.protocol import (
     SystemHangs,
     SystemUnderTest,
 )
-from conformance.systems.tolerance import Reading, Tolerance, tolerance_of
 from conformance.tla import Action, State, Value, agree
 
 

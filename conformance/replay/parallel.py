@@ -23,10 +23,10 @@ from typing import Final, Generic, Protocol, TypeVar
 from conformance.events import OWN_PROCESS, Emit, Event, Work
 from conformance.garbage import collect_seldom
 from conformance.modelcheck.graph import StateGraph
+from conformance.registry import is_of_somebody_else, make_system
 from conformance.replay.interruptions import InterruptionResult, interrupt_steps
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.suites.suite import Suite
-from conformance.systems.registry import is_of_somebody_else, make_system
 from conformance.tla import Value
 
 Result_co = TypeVar("Result_co", covariant=True)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformance.compared import ComparedStates
+from conformance.deviations.tolerance import Reading, Tolerance
 from conformance.errors import UserError
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
@@ -35,7 +36,6 @@ from conformance.replay.shorten import shortest_failure
 from conformance.story.kind import BehaviourKind
 from conformance.suites.suite import Suite
 from conformance.systems.protocol import SystemUnderTest
-from conformance.systems.tolerance import Reading, Tolerance
 from conformance.tla import Action, State
 from conformance.verdict import Verdict
 

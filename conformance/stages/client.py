@@ -26,6 +26,7 @@ from conformance.client.example import (
     silent,
 )
 from conformance.client.subject import JoiningClient
+from conformance.deviations.table import DeclaredTable
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.judge.events import Recording
@@ -41,7 +42,6 @@ from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
 from conformance.stages.overridden import with_deviations
-from conformance.systems.deviations import DeclaredTable
 from conformance.tla import find_tools
 from conformance.verdict import Verdict, merge
 

@@ -6,7 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from conformance.deviations.declared import deviating
+from conformance.deviations.table import Deviating, Deviation, concerning, expects
 from conformance.errors import DataError
+from conformance.registry import factory_path, load_factory
 from conformance.replay.engine import Driver, PathResult, close, run_until_believed
 from conformance.replay.oracle import Oracle
 from conformance.replay.saved import SavedDivergence, load, wrapped
@@ -15,9 +18,6 @@ from conformance.stages.context import workbench as make_workbench
 from conformance.stages.replay import spec_oracle
 from conformance.stages.selection import reason_against_model
 from conformance.systems.capabilities import FactoryCapabilities
-from conformance.systems.declared import deviating
-from conformance.systems.deviations import Deviating, Deviation, concerning, expects
-from conformance.systems.registry import factory_path, load_factory
 from conformance.verdict import Verdict
 
 STAGE = "deviations"

@@ -14,6 +14,7 @@ from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place_of, with_texts
 from conformance.printable import counted, were
+from conformance.registry import is_of_somebody_else
 from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
@@ -27,7 +28,6 @@ from conformance.stages.reasons import reasons
 from conformance.stages.shape import shape, unvisited
 from conformance.story.behaviour import Behaviour, Locate, Step, last_steps, lines
 from conformance.suites.suite import Suite
-from conformance.systems.registry import is_of_somebody_else
 from conformance.tla import Action, State
 from conformance.traces.model import Trace, TraceEnd
 from conformance.verdict import Verdict

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import prepare
+from conformance.registry import factory_path
 from conformance.stages.context import Context, reason_against
-from conformance.systems.registry import factory_path
 from conformance.tla import find_tools
 
 

@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
 
+from conformance.deviations.declared import deviating
+from conformance.deviations.table import Deviation, overriding
 from conformance.events import Progress, StageStarted
 from conformance.modelcheck.manifest import Model
 from conformance.printable import counted
+from conformance.registry import factory_path
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.parallel import ReplayJob, side_by_side
 from conformance.replay.suite import ReplayResult
@@ -25,9 +28,6 @@ from conformance.stages.replay import tell
 from conformance.stages.selection import reason_against_model
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Suite
-from conformance.systems.declared import deviating
-from conformance.systems.deviations import Deviation, overriding
-from conformance.systems.registry import factory_path
 from conformance.verdict import Verdict
 
 STAGE = "version"

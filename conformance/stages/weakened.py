@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from conformance.deviations.table import Deviation
 from conformance.modelcheck.check import check
 from conformance.modelcheck.manifest import Model
+from conformance.registry import factory_path
 from conformance.stages.context import Context, stage
 from conformance.stages.overridden import expected_of, with_deviations
-from conformance.systems.deviations import Deviation
-from conformance.systems.registry import factory_path
 from conformance.verdict import Verdict
 
 STAGE = "formulas"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from conformance.systems.declared import table_of
-from conformance.systems.deviations import DeclaredTable, Deviation, load_deviations
+from conformance.deviations.declared import table_of
+from conformance.deviations.table import DeclaredTable, Deviation, load_deviations
+from conformance.deviations.tolerance import Tolerance, set_aside
 from conformance.systems.shared.group.settings import settings_of
-from conformance.systems.tolerance import Tolerance, set_aside
 from conformance.systems.wire.address import Address, parse_address
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.consumer.reach import lacking

@@ -17,6 +17,7 @@ from functools import partial
 
 from kio.schema.errors import ErrorCode
 
+from conformance.deviations.tolerance import Tolerance
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.shared.group.observation import OF_PROCESSES, GroupObserver
@@ -26,7 +27,6 @@ from conformance.systems.shared.group.steps import (
     REQUESTS_OF_CHANNEL,
     REQUESTS_OF_HEARTBEAT,
 )
-from conformance.systems.tolerance import Tolerance
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.admin import delete_group
 from conformance.systems.wire.broker import WireBroker
@@ -176,7 +176,7 @@ class WireSystem:
     @property
     def patience(self) -> float:
         """Seconds for which it is worth to look again."""
-        return self._group.timers.patience
+        return self._pace.patience if self._driven is None else self._driven.timers.patience
 
     def look_again(self, seconds: float) -> Mapping[str, Value]:
         """Observe when an answer has arrived; at the latest after a pause that doubles each time.

@@ -13,11 +13,11 @@ from typing import Protocol, cast
 
 import pytest
 
+from conformance.registry import BUILT_IN
 from conformance.replay.engine import close
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.suites.walks import random_walks
 from conformance.systems.protocol import CannotSnapshot, Offers, Snapshots, SystemUnderTest
-from conformance.systems.registry import BUILT_IN
 from conformance.systems.rewinding import Snapshot
 from conformance.tla import Action, Value
 

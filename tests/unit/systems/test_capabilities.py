@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from conformance.systems import deviations, protocol
+from conformance.deviations import table
+from conformance.systems import protocol
 from conformance.systems.capabilities import Capabilities, FactoryCapabilities
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = sorted((ROOT / "conformance").rglob("*.py"))
 OPTIONAL = frozenset(
     name
-    for module in (protocol, deviations)
+    for module in (protocol, table)
     for name, kind in vars(module).items()
     if inspect.isclass(kind) and (kind.__doc__ or "").startswith("Optional")
 )

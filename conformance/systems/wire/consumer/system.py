@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from conformance.deviations.tolerance import Tolerance
 from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused
-from conformance.systems.tolerance import Tolerance
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.consumer.driven_group import DrivenConsumerGroup

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UserError
+from conformance.replay.boundary import Boundary
 from conformance.replay.interleave import InterruptedSystem
-from conformance.systems.boundary import Boundary
 from conformance.systems.protocol import Observation
 from conformance.tla import Action, Fn, ModelValue, Value, make_function, make_record
 

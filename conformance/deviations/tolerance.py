@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from conformance.deviations.declared import declared
+from conformance.deviations.table import Deviation
 from conformance.systems.capabilities import Capabilities
-from conformance.systems.declared import declared
-from conformance.systems.deviations import Deviation
 from conformance.tla import Value, agree, format_value, parse_value
 
 _READINGS = 3

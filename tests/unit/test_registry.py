@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from conformance import registry
 from conformance.errors import UserError
-from conformance.systems import registry
-from conformance.systems.registry import Scheme, factory_path, load_factory
+from conformance.registry import Scheme, factory_path, load_factory
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.deviations.table import DeclaredTable, Deviating, Deviation
 from conformance.errors import UserError
+from conformance.registry import BUILT_IN, factory_path, load_factory
 from conformance.systems.capabilities import FactoryCapabilities
-from conformance.systems.deviations import DeclaredTable, Deviating, Deviation
-from conformance.systems.registry import BUILT_IN, factory_path, load_factory
 
 DECLARED = "_KCONFORM_DEVIATIONS"
 """The environment variable: a table's absolute path. Set for workers, never by a user."""
