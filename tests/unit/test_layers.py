@@ -176,3 +176,41 @@ def test_the_architecture_shows_these_layers() -> None:
 def test_the_architecture_can_be_held_in_mind() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     assert len(page.splitlines()) <= 200
+
+
+# ---- beside the package ----------------------------------------------------------------------
+
+BESIDE = [*modules("benchmarks"), *modules("experiments")]
+"""Commands that print figures, and commands that produce evidence."""
+
+
+def imported_beside(path: Path) -> set[str]:
+    """The modules of these folders that a module imports."""
+    return imports(path) & {dotted(other) for other in BESIDE}
+
+
+@pytest.mark.parametrize("path", BESIDE, ids=dotted)
+def test_commands_import_each_other_in_no_circle(path: Path) -> None:
+    below = {dotted(other): imported_beside(other) for other in BESIDE}
+    reached, pending = set[str](), [*below[dotted(path)]]
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending.extend(below[name])
+    assert dotted(path) not in reached
+
+
+@pytest.mark.parametrize("path", modules("benchmarks"), ids=dotted)
+def test_no_benchmark_needs_an_experiment(path: Path) -> None:
+    assert not {name for name in imports(path) if name.split(".")[0] == "experiments"}
+
+
+@pytest.mark.parametrize("path", [*modules("conformance"), *modules("impl")], ids=dotted)
+def test_the_package_needs_neither(path: Path) -> None:
+    assert imports(path).isdisjoint({"benchmarks", "experiments"})
+    assert not {name for name in imports(path) if name.startswith(("benchmarks.", "experiments."))}
+
+
+def test_benchmarks_and_experiments_are_there() -> None:
+    assert any(imported_beside(path) for path in BESIDE), "some import others"

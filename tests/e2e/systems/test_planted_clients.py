@@ -1,7 +1,7 @@
 """Six faults planted in two client libraries are found, and the libraries alone agree.
 
-The command `python -m benchmarks.planted_clients` looks for each in 100 examples. Here each runs in
-those alone that aim at the answer which has it show.
+The command `python -m experiments.planted_clients` looks for each in 100 examples. Here each runs
+in those alone that aim at the answer which has it show.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import os
 
 import pytest
 
-from benchmarks import planted_clients as planted
-from benchmarks.planted_clients import FAULTS, NONE, Bench, Fault, Library, named
 from conformance.modelcheck.cache import cache_dir
 from conformance.stages.client import ExampleTally
+from experiments import planted_clients as planted
+from experiments.planted_clients import FAULTS, NONE, Bench, Fault, Library, named
 
 BENCH = Bench(jobs=2, seed=1, patience=3.0)
 OF_EACH = 3

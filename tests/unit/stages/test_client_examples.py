@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.planted_clients import FAULTS, Fault, named
 from conformance.client.breaches import Breach
 from conformance.client.duties import KINDS
 from conformance.client.example import QUIET, Ending, ExampleResult, aim_of
@@ -20,6 +19,7 @@ from conformance.stages import client as stage
 from conformance.stages.context import Context, with_constants
 from conformance.tla import find_tools
 from conformance.verdict import Verdict
+from experiments.planted_clients import FAULTS, Fault, named
 
 DONE = KINDS[0]
 RIGHT = ExampleResult(

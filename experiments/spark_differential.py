@@ -1,7 +1,7 @@
 """Spark against Python: the verdicts must be equal, on damaged states and transitions or on all.
 
-Run: python benchmarks/spark_differential.py kip320-fine-2b --rows 100000 --seed 1
-     python benchmarks/spark_differential.py --every [MODEL ...]
+Run: python experiments/spark_differential.py kip320-fine-2b --rows 100000 --seed 1
+     python experiments/spark_differential.py --every [MODEL ...]
 Asked are all invariants and properties that any model of the same specification names, and all
 actions of Next, or those `--kinds` that are named. The first form damages half of the rows or more
 at random. With `--every` the rows are all states and steps of each model as they are, of all ci

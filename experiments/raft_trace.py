@@ -1,4 +1,4 @@
-"""Judges the public trace of etcd's raft library: `python -m benchmarks.raft_trace CHECKOUT`.
+"""Judges the public trace of etcd's raft library: `python -m experiments.raft_trace CHECKOUT`.
 
 CHECKOUT is a checkout of github.com/etcd-io/raft; its folder `tla` holds the specification and the
 trace of five nodes (`example.ndjson`). Nothing of it is here: this file makes of the trace the

@@ -8,7 +8,7 @@ deviations.
 docs/lab-notes/broker-runs.md keeps the runs, docs/brokers.md judges what came out. Exit code 1 if a
 Kafka or our own server
 disagrees.
-Run: python benchmarks/wire_brokers.py [BROKER ...] [--model NAME ...] [--seconds N]
+Run: python experiments/wire_brokers.py [BROKER ...] [--model NAME ...] [--seconds N]
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The libraries are franz-go (a copy of its module, edited as planted/franz-go.toml says and built
 here) and aiokafka (edited as it runs: planted/in_aiokafka.py). Each runs without a fault first.
 A fault is found if a finding names it, which the library without a fault does not have.
-Run: python -m benchmarks.planted_clients [--client NAME] [--fault NAME] [--examples N] [--jobs N]
+Run: python -m experiments.planted_clients [--client NAME] [--fault NAME] [--examples N] [--jobs N]
     [--seed N] [--patience SECONDS]
 """
 

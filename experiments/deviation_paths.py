@@ -3,7 +3,7 @@
 Per deviation: the counterexample of a model with its override, and that path on a version which has
 the deviation, judged without the override, up to where it diverges.
 
-    python benchmarks/deviation_paths.py [--system kafka-3.8.1] [--only ID]
+    python experiments/deviation_paths.py [--system kafka-3.8.1] [--only ID]
 
 A path that a port shows (conformance/systems/wire/consumer) is made with --system
 'wire:HOST:PORT?deviations=kafka-4.4.0'.

@@ -1,6 +1,6 @@
 """Makes every incident on real brokers, and tables what `kconform inspect` tells from the files.
 
-    python benchmarks/inspect_incidents.py -o COPIES [--kafka 3.8.1,4.4.0] [--seed 1]
+    python experiments/inspect_incidents.py -o COPIES [--kafka 3.8.1,4.4.0] [--seed 1]
 
 Copies that are in the folder already are read as they are. Exit code 1 if something else is told
 than what happened.

@@ -4,7 +4,7 @@ The stories of what departs go to the error output.
 The consumers are those of docs/clients: librdkafka, kafka-python, aiokafka (the extra `clients`),
 Kafka's own of two releases (a JVM each), franz-go and Sarama (built where Go is). One that cannot
 be started on this machine is told of.
-Run: python benchmarks/wire_clients.py [CLIENT ...] [--examples N] [--jobs N] [--seed N]
+Run: python experiments/wire_clients.py [CLIENT ...] [--examples N] [--jobs N] [--seed N]
     [--patience SECONDS]
 """
 

@@ -1,6 +1,6 @@
 """Records real clusters under seeded faults and judges every run (docs/lab-notes has the tables).
 
-    python benchmarks/recorded_runs.py --versions 3.8.1,4.4.0 --runs 10 --series 10 --seed 1 -o runs
+    python -m experiments.recorded_runs --versions 3.8.1,4.4.0 --runs 10 --series 10 --seed 1 -o DIR
 
 A run has topics, groups, clients and a fault schedule of its own, all drawn from its seed; the runs
 of one series share the start of their brokers (docs/cluster.md). Each partition of topic `t` is a

@@ -1,4 +1,4 @@
-"""Our search against published results: `python -m benchmarks.public_examples CHECKOUT`.
+"""Our search against published results: `python -m experiments.public_examples CHECKOUT`.
 
 CHECKOUT is a folder with the public collection of TLA+ examples (github.com/tlaplus/Examples).
 Its manifests say of each model how TLC searched it and what came out. Each small model (at most

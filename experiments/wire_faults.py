@@ -6,7 +6,7 @@ conformance/systems/group/faults.toml) is put into a copy of impl/, which is ser
 disagrees. docs/bugs.md keeps a table. Exit code 1 if a fault that a port can show is not found, or
 if the clean copy disagrees.
 
-Run: python benchmarks/wire_faults.py [FAULT ...] [--budget SECONDS] [--clean]
+Run: python experiments/wire_faults.py [FAULT ...] [--budget SECONDS] [--clean]
 """
 
 from __future__ import annotations

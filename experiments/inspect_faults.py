@@ -1,6 +1,6 @@
 """Plants faults in copies of real, clean directories, and tables which `kconform inspect` finds.
 
-    python -m benchmarks.inspect_faults COPIES ... [--each 7] [--seed 1] [--kafka 4.4.0]
+    python -m experiments.inspect_faults COPIES ... [--each 7] [--seed 1] [--kafka 4.4.0]
 
 COPIES are folders that `kconform cluster incident clean` wrote. A fault counts as found if a
 finding of the right kind names the broker that it was planted at; as proved if that finding fails,

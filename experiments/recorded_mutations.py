@@ -1,8 +1,8 @@
 """Damages recorded traces that were accepted, and tells whether the judge notices.
 
-    python -m benchmarks.recorded_mutations --mutants 1000 --seed 1 runs
+    python -m experiments.recorded_mutations --mutants 1000 --seed 1 runs
 
-The folder is one of benchmarks/recorded_runs.py. Each mutant is a trace with one lie: a changed
+The folder is one of experiments/recorded_runs.py. Each mutant is a trace with one lie: a changed
 value, a dropped, doubled or moved event. It is rejected (at the lie, or at a later event, when the
 lie comes to light), or it can be explained otherwise: then the explanation is checked step by step
 without the judge. What is accepted without a proof is a miss.

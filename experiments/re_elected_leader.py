@@ -13,7 +13,7 @@ leads, F and G follow. One record per fetch, acks=all, min.insync.replicas=2.
 With --control L goes on for a while between the two elections, hears of each in turn, and
 acknowledges nothing that F does not hold.
 
-    python -m benchmarks.re_elected_leader [--kafka 4.4.0] [--control] [--folder FOLDER]
+    python -m experiments.re_elected_leader [--kafka 4.4.0] [--control] [--folder FOLDER]
 
 Exit code 0: as told above. 1: the record was not lost, or lost in the control. About a minute.
 """

@@ -1,6 +1,6 @@
 """How much longer the bench's counterexamples are than the shortest ones there are.
 
-    python benchmarks/bug_counterexamples.py [FAULT ...] [--limit STEPS]
+    python experiments/bug_counterexamples.py [FAULT ...] [--limit STEPS]
 
 For each fault that the spec sees, a breadth-first search over pairs of spec state and
 implementation state gives the length of the shortest counterexample; beside it what `kconform
