@@ -104,7 +104,7 @@ def plan(
         return GatePlan(tier, tuple(models), output, canary=canary, named=bool(named))
     chosen = select(context, models, system)
     own = system in BUILT_IN and canary
-    return GatePlan(tier, chosen.taken, output, system, chosen.left_out, canary=own)
+    return GatePlan(tier, chosen.models, output, system, chosen.left_out, canary=own)
 
 
 def run(context: Context, gate: GatePlan) -> None:

@@ -58,7 +58,7 @@ def main() -> None:
 
 def row(catalogue: Catalogue, fault: Fault, limit: int) -> str:
     """What the bench reports and what the search finds, in a process with the faulty copy."""
-    result = run_fault(catalogue, fault, BugEffort(traces=0)).found
+    result = run_fault(catalogue, fault, BugEffort(traces=0)).search
     reported = result.counterexample_length
     if reported is None:
         return f"{fault.id:<5} survived"

@@ -40,7 +40,9 @@ def findings(copies: Path, work: Path, jars: tuple[Path, ...]) -> tuple[Discover
     texts = [(broker, copies / broker / "server.log") for broker in BROKERS]
     logs = tuple(f"{broker}={path}" for broker, path in texts if path.exists())
     shutil.rmtree(work, ignore_errors=True)
-    return inspect(read(Inputs(folders, logs), work, jars), specifications=_SPECIFICATIONS).found
+    return inspect(
+        read(Inputs(folders, logs), work, jars), specifications=_SPECIFICATIONS
+    ).discoveries
 
 
 def told_as(planted: Planted, discoveries: tuple[Discovery, ...]) -> Verdict | None:

@@ -47,7 +47,7 @@ def row(name: str, version: str, inspection: Inspection) -> str:
         f"{discovery.kind} at {discovery.offsets[0]}..{discovery.offsets[1] - 1}"
         if discovery.offsets
         else discovery.kind
-        for discovery in inspection.found
+        for discovery in inspection.discoveries
     )
     cuts = [cut for part in inspection.partitions.values() for cut in part.truncations]
     exposed = sum(cut.cuts_exposed for cut in cuts)
@@ -57,7 +57,7 @@ def row(name: str, version: str, inspection: Inspection) -> str:
 
 def as_it_happened(name: str, inspection: Inspection) -> bool:
     """Whether the files tell what happened, and nothing else."""
-    kinds = {discovery.kind for discovery in inspection.found}
+    kinds = {discovery.kind for discovery in inspection.discoveries}
     return TOLD[name] <= kinds <= TOLD[name] | SOMETIMES.get(name, set())
 
 

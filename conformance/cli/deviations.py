@@ -88,4 +88,4 @@ def _chosen(context: Context, names: Sequence[str], system: str) -> tuple[Model,
     """Those that are named; else all of the ci tier whose suites the system can take."""
     if names:
         return tuple(find_models(names))
-    return select(context, find_models((), "ci"), system).taken
+    return select(context, find_models((), "ci"), system).models

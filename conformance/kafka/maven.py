@@ -163,7 +163,7 @@ def _run_ivy(
         env=dict(environ),
     ) as process:
         try:
-            lines = list(_told(process, name, tell))
+            lines = list(_fetches(process, name, tell))
         except BaseException:
             process.kill()
             raise
@@ -171,7 +171,7 @@ def _run_ivy(
         raise _reason(coordinates, lines)
 
 
-def _told(process: subprocess.Popen[str], name: str, tell: Tell) -> Iterator[str]:
+def _fetches(process: subprocess.Popen[str], name: str, tell: Tell) -> Iterator[str]:
     assert process.stdout is not None
     result = fetched = 0
     for line in process.stdout:

@@ -115,7 +115,7 @@ def _telling(context: Context, subject: AuditedStore) -> Emit:
             summary = event.summary + "".join(f"; {reason}" for reason in _vacuous(event))
             event = replace(event, subject=model.name, figures=figures, summary=summary)
         elif isinstance(event, Finding):
-            event = _told(context, subject, event)
+            event = _with_story(context, subject, event)
         context.emit(event)
 
     return tell
@@ -134,7 +134,7 @@ def _vacuous(event: StageFinished) -> list[str]:
 _REASONS = 3
 
 
-def _told(context: Context, subject: AuditedStore, finding: Finding) -> Finding:
+def _with_story(context: Context, subject: AuditedStore, finding: Finding) -> Finding:
     """The finding with the way to it, as text, drawing and file, and why it is one."""
     number = number_of(finding.trace)
     if number is None or finding.step is None:
@@ -166,7 +166,7 @@ def report_diverged(context: Context, bench: Workbench, path: Path) -> None:
     view = EvaluatedSpec(bench.prepared.spec)
     reporter = Reporter(subject.store, rules, view, _replay_of(subject.store), where, name)
     for finding in reporter.findings(diverged(subject.store)):
-        context.emit(_told(context, subject, replace(finding, stage=STAGE)))
+        context.emit(_with_story(context, subject, replace(finding, stage=STAGE)))
 
 
 def safety_properties(prepared: PreparedModel) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def deviations(
         )
         wrong = [result for result in shown if not result.as_expected]
         outcome.verdict = Verdict.FAIL if wrong else Verdict.PASS
-        outcome.summary = "; ".join(map(_told, shown)) or "no deviation is known of this system"
+        outcome.summary = "; ".join(map(_line, shown)) or "no deviation is known of this system"
         outcome.figures = {
             "system": system,
             "deviations": {result.deviation.id: str(result.presence) for result in shown},
@@ -94,7 +94,7 @@ def deviations(
     return shown
 
 
-def _told(shown: DeviationResult) -> str:
+def _line(shown: DeviationResult) -> str:
     text = f"{shown.deviation.id} {shown.presence}"
     if shown.consequence:
         text += f", down to the violation of {shown.consequence}"

@@ -34,7 +34,7 @@ def by_reason(left_out: Sequence[ExcludedModel]) -> Mapping[str, tuple[str, ...]
 class ModelSelection:
     """The models that a system is driven by, and those that are left out."""
 
-    taken: tuple[Model, ...]
+    models: tuple[Model, ...]
     left_out: tuple[ExcludedModel, ...]
 
 

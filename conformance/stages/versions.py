@@ -76,7 +76,7 @@ class VersionCell:
             self.answer, str(self.answer)
         )
 
-    def told(self) -> str:
+    def line(self) -> str:
         """As its line has it."""
         parts = [str(self.answer)]
         if self.deviations:
@@ -199,7 +199,7 @@ class _Matrix:
 
     def report(self, trial: Trial, cell: VersionCell, result: ReplayResult | None) -> None:
         """Tell of a cell; of a new divergence with its story."""
-        outcome = Outcome(cell.verdict, cell.told())
+        outcome = Outcome(cell.verdict, cell.line())
         outcome.figures = {
             "system": cell.system,
             "model": cell.model,

@@ -45,7 +45,7 @@ class Process:
 
     def _start(self) -> None:
         self.heartbeat: Exchange | None = None
-        self._told: list[Exception | None] = []
+        self._commit_errors: list[Exception | None] = []
         client = start_client(self.name, self._settings, self._sent, self._concurrency)
         client.use(self.protocols)
         self._client = client
@@ -88,13 +88,13 @@ class Process:
 
     def send_offset_commit(self) -> None:
         """The application commits a position."""
-        self._told = []
+        self._commit_errors = []
         self.consumer.commit_offsets_async(_COMMITTED, self._committed)
         if self.heartbeat is None:
             raise ActionRefused(f"{self.name} did not commit")
 
     def _committed(self, _offsets: object, error: Exception | None) -> None:
-        self._told.append(error)
+        self._commit_errors.append(error)
         if isinstance(error, FencedInstanceIdException):
             self.application.failed = True
 
@@ -174,8 +174,8 @@ class Process:
     def _demand_told(self, response: OffsetCommitResponse) -> None:
         """The application is told once what became of its commit, an error if there was one."""
         failed = any(partition.error_code is not Errors.NONE for partition in response.partitions)
-        if [error is not None for error in self._told] != [failed]:
-            raise ActionRefused(f"{response} comes to the application as {self._told}")
+        if [error is not None for error in self._commit_errors] != [failed]:
+            raise ActionRefused(f"{response} comes to the application as {self._commit_errors}")
 
     def hand_in(self, exchange: Exchange | None) -> None:
         """The answer arrives; whichever thread polls next calls back."""

@@ -12,17 +12,9 @@ from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.admin import commit, describe_group
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.leadership import beside
-from conformance.systems.wire.port import COORDINATOR_SECONDS
+from conformance.systems.wire.port import COORDINATOR_SECONDS, MOVING
 from conformance.systems.wire.turns import Turns
 from conformance.tla import Action
-
-_MOVING = frozenset(
-    {
-        ErrorCode.not_coordinator,
-        ErrorCode.coordinator_not_available,
-        ErrorCode.coordinator_load_in_progress,
-    }
-)
 
 
 class Coordination:
@@ -98,7 +90,7 @@ class Coordination:
             except (SystemFailed, UserError):
                 port.renew()  # that broker is gone: ask another one
                 continue
-            return group.error_code not in _MOVING
+            return group.error_code not in MOVING
         return False
 
     def _replicates(self) -> bool:
@@ -111,4 +103,4 @@ class Coordination:
         error = commit(broker.coordinator, probe)
         if error is ErrorCode.none:
             broker.delete_at_end(probe)
-        return error not in _MOVING
+        return error not in MOVING

@@ -56,7 +56,7 @@ def is_element(x: object, elements: Collection[Value]) -> bool:
     if kind is int or kind is bool:
         _match(x, next(iter(elements)))
     elif kind is not str and kind is not ModelValue:
-        _match(x, _found(x, elements))
+        _match(x, _equal_element(x, elements))
     return True
 
 
@@ -123,11 +123,11 @@ def _match(a: object, b: object) -> None:
 class _Probe:
     """Equal to what equals a value, and remembers the object that was compared with it."""
 
-    __slots__ = ("found", "value")
+    __slots__ = ("match", "value")
 
     def __init__(self, value: object) -> None:
         self.value = value
-        self.found = value
+        self.match = value
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -135,15 +135,15 @@ class _Probe:
     def __eq__(self, other: object) -> bool:
         if self.value != other:
             return False
-        self.found = other
+        self.match = other
         return True
 
 
-def _found(x: object, elements: Collection[Value]) -> object:
+def _equal_element(x: object, elements: Collection[Value]) -> object:
     """The element that equals x, without a look at the others."""
     probe = _Probe(x)
     assert probe in elements
-    return probe.found
+    return probe.match
 
 
 def incomparable(a: object, b: object) -> EvaluationError:

@@ -173,16 +173,16 @@ class Filtered(SymbolicSet):
         return contains(self._of, value) and self._rule(value)
 
     def size(self) -> int | None:
-        return None if self.at_most() is None else len(self._found())
+        return None if self.at_most() is None else len(self._members())
 
     def at_most(self) -> int | None:
         of = self._of
         return of.at_most() if isinstance(of, SymbolicSet) else len(of)
 
     def elements(self) -> Iterator[Value]:
-        return iter(self._found())
+        return iter(self._members())
 
-    def _found(self) -> tuple[Value, ...]:
+    def _members(self) -> tuple[Value, ...]:
         if self._known is None:
             self._known = tuple(filter(self._rule, self._of))
         return self._known
@@ -410,7 +410,7 @@ class Combined(SymbolicSet):
 
     def size(self) -> int | None:
         most = self.at_most()
-        return most if most is None or most > LARGEST_ENUMERATION else len(self._found())
+        return most if most is None or most > LARGEST_ENUMERATION else len(self._members())
 
     def at_most(self) -> int | None:
         sizes = [_at_most(self._left), _at_most(self._right)]
@@ -419,9 +419,9 @@ class Combined(SymbolicSet):
         return sum(size for size in sizes if size is not None)
 
     def elements(self) -> Iterator[Value]:
-        return iter(self._found())
+        return iter(self._members())
 
-    def _found(self) -> frozenset[Value]:
+    def _members(self) -> frozenset[Value]:
         if self._known is None:
             self._known = frozenset(self._left) | frozenset(self._right)
         return self._known
@@ -445,16 +445,16 @@ class Union(SymbolicSet):
 
     def size(self) -> int | None:
         most = self.at_most()
-        return most if most is None or most > LARGEST_ENUMERATION else len(self._found())
+        return most if most is None or most > LARGEST_ENUMERATION else len(self._members())
 
     def at_most(self) -> int | None:
         sizes = list(map(_at_most, self._parts))
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     def elements(self) -> Iterator[Value]:
-        return iter(self._found())
+        return iter(self._members())
 
-    def _found(self) -> frozenset[Value]:
+    def _members(self) -> frozenset[Value]:
         if self._known is None:
             self._known = frozenset(chain.from_iterable(self._parts))
         return self._known

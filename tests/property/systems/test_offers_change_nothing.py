@@ -81,7 +81,7 @@ def held(system: object) -> list[tuple[object, object]] | None:
     except CannotSnapshot:
         return None
     assert isinstance(taken, Snapshot)
-    return [(one, content) for _, one, content in taken.held]
+    return [(one, content) for _, one, content in taken.entries]
 
 
 def differing(before: list[tuple[object, object]], after: list[tuple[object, object]]) -> list[str]:
