@@ -19,8 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from wire_brokers import drive, ours, selected
-
+from benchmarks.brokers import drive, ours, selected
 from conformance.bugs.fault import Catalogue, Fault, copied, load_catalogue, relocated
 from conformance.replay.suite import ReplayResult
 from conformance.stages.context import one_model

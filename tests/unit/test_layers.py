@@ -201,6 +201,12 @@ def test_commands_import_each_other_in_no_circle(path: Path) -> None:
     assert dotted(path) not in reached
 
 
+@pytest.mark.parametrize("path", BESIDE, ids=dotted)
+def test_commands_are_imported_by_their_full_names(path: Path) -> None:
+    """As a file's neighbour a module would be there for one way to start only."""
+    assert imports(path).isdisjoint({other.stem for other in BESIDE})
+
+
 @pytest.mark.parametrize("path", modules("benchmarks"), ids=dotted)
 def test_no_benchmark_needs_an_experiment(path: Path) -> None:
     assert not {name for name in imports(path) if name.split(".")[0] == "experiments"}
