@@ -123,12 +123,6 @@ class InspectedPartition:
         }
 
 
-@dataclass(slots=True)
-class _PartitionFiles:
-    copies: dict[Key, dict[Place, ReplicaCopy]] = field(default_factory=dict)
-    lines: dict[Key, list[ServerLogLine]] = field(default_factory=dict)
-
-
 def gather(
     evidence: Evidence,
     keys: Iterable[Key],
