@@ -49,18 +49,24 @@ CONSTANTS
 (* tenure[b]   | CoordinatorContext.epoch                                  *)
 (* loads[b]    | epochs of the loads whose CompleteLoad is to come         *)
 (* shard[b]    | SnapshottableCoordinator, currentBatch, deferred events   *)
-(* armed[b]    | HighWatermarkListener: the epoch that it was made for, 0  *)
-(*             | if there is none, and the number that its event will take *)
-(* writes      | what clients asked for, in order: on which broker, what   *)
-(*             | the write's operation saw (a ghost), and the answer       *)
+(* listener[b] | HighWatermarkListener: whether there is one and whether   *)
+(*             | the broker has followed since it was registered; the      *)
+(*             | number that its queued event will take                    *)
+(* answers     | by write, in their order; "none": it waits                *)
+(* writes      | a ghost: on which broker it was, how many records it has, *)
+(*             | and the writes whose records its operation saw            *)
 (***************************************************************************)
-VARIABLES leader, epoch, deleted, log, hw, roles, state, tenure, loads, shard, armed, writes
+VARIABLES leader, epoch, deleted, log, hw, roles, state, tenure, loads, shard, listener, answers,
+          writes
 
-vars == <<leader, epoch, deleted, log, hw, roles, state, tenure, loads, shard, armed, writes>>
+vars == <<leader, epoch, deleted, log, hw, roles, state, tenure, loads, shard, listener, answers,
+          writes>>
+GhostVars == {"writes"}
 
 NoBroker == "none"
 NoNumber == -1
-Unarmed == [epoch |-> 0, number |-> NoNumber]
+NoListener == [kind |-> "NONE", number |-> NoNumber]
+NewListener == [kind |-> "LIVE", number |-> NoNumber]
 Range(sequence) == {sequence[i] : i \in DOMAIN sequence}
 Min(a, b) == IF a < b THEN a ELSE b
 Max(a, b) == IF a < b THEN b ELSE a
@@ -199,8 +205,7 @@ IsAnsweredAtOnce(s) == s.batch = <<>> /\ s.committed = s.written
 
 \* DeferredEvent.complete: what was completed before stays as it is (KAFKA-18174).
 Answered(all, some, answer) ==
-  [w \in DOMAIN all |->
-     IF w \in some /\ all[w].answer = "none" THEN [all[w] EXCEPT !.answer = answer] ELSE all[w]]
+  [w \in DOMAIN all |-> IF w \in some /\ all[w] = "none" THEN answer ELSE all[w]]
 
 \* Nobody is answered before the watermark: mutants say otherwise.
 AnsweredAtAppend(s) == {}
@@ -211,9 +216,9 @@ Becomes(b, outcome, all) ==
   /\ shard' = [shard EXCEPT ![b] = outcome.shard]
   /\ state' = IF outcome.outOfSync THEN [state EXCEPT ![b] = "LOADING"] ELSE state
   /\ loads' = IF outcome.outOfSync THEN [loads EXCEPT ![b] = @ \union {tenure[b]}] ELSE loads
-  /\ armed' = IF outcome.outOfSync THEN [armed EXCEPT ![b] = Unarmed] ELSE armed
-  /\ writes' = Answered(Answered(all, outcome.failed, "error"),
-                        AnsweredAtAppend(outcome.shard), "ok")
+  /\ listener' = IF outcome.outOfSync THEN [listener EXCEPT ![b] = NoListener] ELSE listener
+  /\ answers' = Answered(Answered(all, outcome.failed, "error"),
+                         AnsweredAtAppend(outcome.shard), "ok")
 
 \* What a write's operation saw: the writes whose records are in the memory, and its own.
 Seen(b, records) == WritesIn(Prefix(log[b], Min(shard[b].written, Len(log[b])))) \union
@@ -221,34 +226,36 @@ Seen(b, records) == WritesIn(Prefix(log[b], Min(shard[b].written, Len(log[b]))))
 
 \* HighWatermarkUpdate stands before all other events of the shard (EventAccumulator.addFirst). A
 \* watermark that is reported while an event runs is one that is reported after it.
-MayRun(b) == armed[b].number = NoNumber
+MayRun(b) == listener[b].number = NoNumber
 
 Write(b, kind, result) ==
   LET w == Len(writes) + 1
       empty == NoRecords(kind)
-      all == Append(writes, [on |-> b, size |-> IF empty THEN 0 ELSE Len(Records(kind, w)),
-                             seen |-> Seen(b, IF empty THEN {} ELSE {w}),
-                             answer |-> IF empty /\ IsAnsweredAtOnce(shard[b]) THEN "ok" ELSE "none"])
+      all == Append(answers, IF empty /\ IsAnsweredAtOnce(shard[b]) THEN "ok" ELSE "none")
   IN  /\ state[b] = "ACTIVE" /\ MayRun(b) /\ Len(writes) < MaxWrites
       /\ result \in Results(b)
       /\ IF empty
          THEN /\ result = "appended" \/ ~Leads(b)
               /\ Becomes(b, Outcome(EmptyWrite(shard[b], w), log[b], {}, FALSE), all)
          ELSE Becomes(b, Appended(shard[b], log[b], kind, w, result), all)
+      /\ writes' = Append(writes,
+           [on |-> b, size |-> IF empty THEN 0 ELSE Len(Records(kind, w)),
+            seen |-> Seen(b, IF empty THEN {} ELSE {w})])
       /\ UNCHANGED <<leader, epoch, deleted, hw, roles, tenure>>
 
 \* FlushBatch: by the linger timer, or the adaptive event that stands last in the queue.
 FlushBatch(b, result) ==
   /\ state[b] = "ACTIVE" /\ MayRun(b) /\ shard[b].batch # <<>>
   /\ result \in Results(b)
-  /\ Becomes(b, Flushed(shard[b], log[b], result), writes)
-  /\ UNCHANGED <<leader, epoch, deleted, hw, roles, tenure>>
+  /\ Becomes(b, Flushed(shard[b], log[b], result), answers)
+  /\ UNCHANGED <<leader, epoch, deleted, hw, roles, tenure, writes>>
 
 \* OperationTimeout. The records stay, and may be committed later.
 TimeOut(w) ==
-  /\ TimeOuts /\ w \in DOMAIN writes /\ writes[w].answer = "none"
-  /\ writes' = Answered(writes, {w}, "timeout")
-  /\ UNCHANGED <<leader, epoch, deleted, log, hw, roles, state, tenure, loads, shard, armed>>
+  /\ TimeOuts /\ w \in DOMAIN answers /\ answers[w] = "none"
+  /\ answers' = Answered(answers, {w}, "timeout")
+  /\ UNCHANGED <<leader, epoch, deleted, log, hw, roles, state, tenure, loads, shard, listener,
+                 writes>>
 
 (***************************************************************************)
 (* Watermarks.                                                             *)
@@ -256,8 +263,9 @@ TimeOut(w) ==
 
 \* HighWatermarkListener.onHighWatermarkUpdated: its event takes the newest number. The listener
 \* serves one tenure: it retires when the broker follows (KAFKA-20634).
-Reports(b) == armed[b].epoch = epoch /\ Leads(b)
-Rung(b, offset) == IF Reports(b) THEN [armed EXCEPT ![b].number = offset] ELSE armed
+Reports(b) == listener[b].kind = "LIVE"
+Heard(b, offset) == IF Reports(b) THEN [listener[b] EXCEPT !.number = offset] ELSE listener[b]
+Retired(b) == IF listener[b].kind = "LIVE" THEN [listener[b] EXCEPT !.kind = "RETIRED"] ELSE listener[b]
 
 \* Followers that the model leaves out have fetched.
 AdvanceWatermark(b) ==
@@ -265,8 +273,8 @@ AdvanceWatermark(b) ==
   /\ \E offset \in BatchEnds(log[b]) :
        /\ offset > hw[b]
        /\ hw' = [hw EXCEPT ![b] = offset]
-       /\ armed' = Rung(b, offset)
-  /\ UNCHANGED <<leader, epoch, deleted, log, roles, state, tenure, loads, shard, writes>>
+       /\ listener' = [listener EXCEPT ![b] = Heard(b, offset)]
+  /\ UNCHANGED <<leader, epoch, deleted, log, roles, state, tenure, loads, shard, answers, writes>>
 
 \* A follower fetches: it truncates what its leader does not have, and takes the next batch.
 Common(f) ==
@@ -283,24 +291,25 @@ Replicate(f) ==
      IN  /\ end > Len(log[f]) \/ Common(f) < Len(log[f]) \/ hw[f] < hw[leader] \/ hw[leader] < end
          /\ log' = [log EXCEPT ![f] = Prefix(log[leader], end)]
          /\ hw' = [hw EXCEPT ![leader] = Max(@, end), ![f] = Max(@, Min(end, hw[leader]))]
-         /\ armed' = [b \in Brokers |->
-              IF hw'[b] # hw[b] /\ Reports(b) THEN [armed[b] EXCEPT !.number = hw'[b]] ELSE armed[b]]
-  /\ UNCHANGED <<leader, epoch, deleted, roles, state, tenure, loads, shard, writes>>
+         /\ listener' = [b \in Brokers |->
+              IF hw'[b] # hw[b] THEN Heard(b, hw'[b]) ELSE listener[b]]
+  /\ UNCHANGED <<leader, epoch, deleted, roles, state, tenure, loads, shard, answers, writes>>
 
 \* The event HighWatermarkUpdate, which stands before all others in the queue.
 IsInOrder(s, offset) == s.committed <= offset /\ offset <= s.written
 ApplyWatermark(b) ==
   LET s == shard[b]
-      offset == armed[b].number
+      offset == listener[b].number
       takes == state[b] = "ACTIVE" /\ IsInOrder(s, offset)
       done == {event \in s.deferred : event.at <= offset}
   IN  /\ offset # NoNumber
-      /\ armed' = [armed EXCEPT ![b].number = NoNumber]
+      /\ listener' = [listener EXCEPT ![b].number = NoNumber]
       /\ shard' = IF takes
                   THEN [shard EXCEPT ![b] = [Committed(s, offset) EXCEPT !.deferred = @ \ done]]
                   ELSE shard
-      /\ writes' = IF takes THEN Answered(writes, {event.write : event \in done}, "ok") ELSE writes
-      /\ UNCHANGED <<leader, epoch, deleted, log, hw, roles, state, tenure, loads>>
+      /\ answers' = IF takes THEN Answered(answers, {event.write : event \in done}, "ok")
+                    ELSE answers
+      /\ UNCHANGED <<leader, epoch, deleted, log, hw, roles, state, tenure, loads, writes>>
 
 (***************************************************************************)
 (* Elections, loads, resignations.                                         *)
@@ -314,7 +323,8 @@ Elect(b) ==
   /\ roles' = [r \in Brokers |->
        IF r = b THEN Append(roles[r], Role(TRUE, epoch'))
        ELSE IF r = leader THEN Append(roles[r], Role(FALSE, epoch')) ELSE roles[r]]
-  /\ UNCHANGED <<deleted, log, hw, state, tenure, loads, shard, armed, writes>>
+  /\ listener' = [r \in Brokers |-> IF r = b THEN listener[r] ELSE Retired(r)]
+  /\ UNCHANGED <<deleted, log, hw, state, tenure, loads, shard, answers, writes>>
 
 \* The topic is deleted: onResignation without an epoch (KAFKA-19274).
 EpochOfDeletion == 0
@@ -322,19 +332,20 @@ DeleteTopic ==
   /\ Deletions /\ ~deleted /\ epoch > 0
   /\ deleted' = TRUE
   /\ roles' = [roles EXCEPT ![leader] = Append(@, Role(FALSE, EpochOfDeletion))]
-  /\ UNCHANGED <<leader, epoch, log, hw, state, tenure, loads, shard, armed, writes>>
+  /\ listener' = [r \in Brokers |-> Retired(r)]
+  /\ UNCHANGED <<leader, epoch, log, hw, state, tenure, loads, shard, answers, writes>>
 
 \* CoordinatorRuntime.scheduleLoadOperation.
 RunElection(b, e) ==
-  /\ IF e <= tenure[b] THEN UNCHANGED <<state, tenure, loads, shard, armed>>
+  /\ IF e <= tenure[b] THEN UNCHANGED <<state, tenure, loads, shard, listener>>
      ELSE /\ tenure' = [tenure EXCEPT ![b] = e]
           /\ IF state[b] \in {"NONE", "FAILED"}
              THEN /\ state' = [state EXCEPT ![b] = "LOADING"]
                   /\ loads' = [loads EXCEPT ![b] = @ \union {e}]
                   /\ shard' = [shard EXCEPT ![b] = FreshShard]
-                  /\ UNCHANGED armed
-             ELSE UNCHANGED <<state, loads, shard, armed>>
-  /\ UNCHANGED writes
+                  /\ UNCHANGED listener
+             ELSE UNCHANGED <<state, loads, shard, listener>>
+  /\ UNCHANGED answers
 
 \* CoordinatorRuntime.scheduleUnloadOperation. It asks the partition nothing (KAFKA-20115).
 MayUnload(b) == TRUE
@@ -343,9 +354,9 @@ RunResignation(b, e) ==
      THEN /\ state' = [state EXCEPT ![b] = "NONE"]
           /\ tenure' = [tenure EXCEPT ![b] = 0]
           /\ shard' = [shard EXCEPT ![b] = FreshShard]
-          /\ armed' = [armed EXCEPT ![b] = Unarmed]
-          /\ writes' = Answered(writes, WaitingIn(shard[b]), "error")
-     ELSE UNCHANGED <<state, tenure, shard, armed, writes>>
+          /\ listener' = [listener EXCEPT ![b] = NoListener]
+          /\ answers' = Answered(answers, WaitingIn(shard[b]), "error")
+     ELSE UNCHANGED <<state, tenure, shard, listener, answers>>
   /\ UNCHANGED loads
 
 RunRole(b) ==
@@ -353,7 +364,7 @@ RunRole(b) ==
   /\ roles' = [roles EXCEPT ![b] = Tail(@)]
   /\ IF Head(roles[b]).load
      THEN RunElection(b, Head(roles[b]).epoch) ELSE RunResignation(b, Head(roles[b]).epoch)
-  /\ UNCHANGED <<leader, epoch, deleted, log, hw>>
+  /\ UNCHANGED <<leader, epoch, deleted, log, hw, writes>>
 
 \* The loader has read the log to its end; CompleteLoad. Kafka's event names the partition alone:
 \* it may be of a load that an earlier context began (the model `boundary-stale-load`).
@@ -367,12 +378,12 @@ CompleteLoad(b, e) ==
      THEN IF Leads(b)
           THEN /\ state' = [state EXCEPT ![b] = "ACTIVE"]
                /\ shard' = [shard EXCEPT ![b] = WhatWasLoaded(b, e)]
-               /\ armed' = [armed EXCEPT ![b] = [epoch |-> epoch, number |-> NoNumber]]
+               /\ listener' = [listener EXCEPT ![b] = NewListener]
           ELSE /\ state' = [state EXCEPT ![b] = "FAILED"]
                /\ shard' = [shard EXCEPT ![b] = FreshShard]
-               /\ UNCHANGED armed
-     ELSE UNCHANGED <<state, shard, armed>>
-  /\ UNCHANGED <<leader, epoch, deleted, log, hw, roles, tenure, writes>>
+               /\ UNCHANGED listener
+     ELSE UNCHANGED <<state, shard, listener>>
+  /\ UNCHANGED <<leader, epoch, deleted, log, hw, roles, tenure, answers, writes>>
 
 -------------------------------------------------------------------------------
 Init ==
@@ -381,8 +392,8 @@ Init ==
   /\ roles = [b \in Brokers |-> <<>>]
   /\ state = [b \in Brokers |-> "NONE"] /\ tenure = [b \in Brokers |-> 0]
   /\ loads = [b \in Brokers |-> {}]
-  /\ shard = [b \in Brokers |-> FreshShard] /\ armed = [b \in Brokers |-> Unarmed]
-  /\ writes = <<>>
+  /\ shard = [b \in Brokers |-> FreshShard] /\ listener = [b \in Brokers |-> NoListener]
+  /\ answers = <<>> /\ writes = <<>>
 
 Results3 == {"appended", "refused", "thrown"}
 Next ==

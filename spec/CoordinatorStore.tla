@@ -51,10 +51,10 @@ TypeOK ==
        /\ shard[b].memory \in [Keys -> 0..MaxWrites]
        /\ shard[b].joined \subseteq DOMAIN writes
        /\ loads[b] \subseteq 1..MaxEpochs
-  /\ \A w \in DOMAIN writes : writes[w].answer \in Answers
+  /\ DOMAIN answers = DOMAIN writes /\ Range(answers) \subseteq Answers
 
-\* The broker leads, and its shard is of this tenure.
-Serves(b) == state[b] = "ACTIVE" /\ Leads(b) /\ tenure[b] = epoch
+\* The broker leads, and has not followed since its shard was loaded.
+Serves(b) == state[b] = "ACTIVE" /\ Leads(b) /\ listener[b].kind = "LIVE"
 
 \* A group is in memory as its log says, with the records that are on their way.
 MemoryIsTheLog ==
@@ -80,7 +80,7 @@ CompactionIsInvisible ==
 \* A client that was answered NONE finds its write, and what the answer rests on, for ever.
 AnsweredIsCommitted ==
   \A w \in DOMAIN writes :
-    writes[w].answer = "ok" /\ leader # NoBroker => writes[w].seen \subseteq WritesIn(log[leader])
+    answers[w] = "ok" /\ leader # NoBroker => writes[w].seen \subseteq WritesIn(log[leader])
 
 \* A write is in the log as a whole, in one batch, or not at all.
 BatchOf(records, i) == {j \in DOMAIN records : \A n \in Min(i, j)..(Max(i, j) - 1) : ~records[n].last}
@@ -103,7 +103,7 @@ CommittedInOrder ==
 
 \* No request is forgotten: who waits, waits for an event that somebody has.
 NoneIsForgotten ==
-  \A w \in DOMAIN writes : writes[w].answer = "none" => w \in WaitingIn(shard[writes[w].on])
+  \A w \in DOMAIN writes : answers[w] = "none" => w \in WaitingIn(shard[writes[w].on])
 
 \* A shard serves what its own load has read.
 LoadedBeforeServed == \A b \in Brokers : state[b] = "ACTIVE" => tenure[b] \notin loads[b]
@@ -114,7 +114,7 @@ UnloadedIsGone ==
 
 \* An answer is given once.
 AnsweredOnce ==
-  [][\A w \in DOMAIN writes : writes[w].answer # "none" => writes'[w].answer = writes[w].answer]_vars
+  [][\A w \in DOMAIN answers : answers[w] # "none" => answers'[w] = answers[w]]_vars
 
 \* The committed offset of a tenure does not fall.
 CommittedNeverFalls ==
