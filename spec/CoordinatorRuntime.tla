@@ -84,8 +84,11 @@ Load(records) == Replayed(EmptyState, records)
 BatchEnds(records) == {0} \union {i \in DOMAIN records : records[i].last}
 WritesIn(records) == {record.write : record \in Range(records)}
 
-\* The open batch as the log has it once it is flushed.
-Batch(records) == [i \in DOMAIN records |-> [records[i] EXCEPT !.last = i = Len(records)]]
+\* An open batch as the log has it once it is flushed.
+Batch(records) ==
+  [i \in DOMAIN records |->
+     [key |-> records[i].key, value |-> records[i].value, write |-> records[i].write,
+      epoch |-> epoch, last |-> i = Len(records)]]
 
 (***************************************************************************)
 (* A shard: `memory` is the timeline's newest state, `snapshots` those at  *)
@@ -173,12 +176,15 @@ IsFull(s) == Len(s.batch) >= MaxBatch
 RecordsOf(kind, w) ==
   LET records == Records(kind, w)
   IN  [i \in DOMAIN records |->
-         [key |-> records[i].key, value |-> records[i].value, write |-> w,
-          epoch |-> epoch, last |-> FALSE]]
+         [key |-> records[i].key, value |-> records[i].value, write |-> w]]
+
+\* Who leads no longer cannot allocate a batch: the partition gives no max.message.bytes. Nothing is
+\* reverted then, not even what the operation has changed itself.
+MayAllocate(b) == Leads(b)
 
 \* A write that has records: the outcome, and the write itself among those that are failed if the
 \* append threw.
-Appended(s, records, kind, w, result) ==
+Appended(s, records, kind, w, result, mayAllocate) ==
   LET new == RecordsOf(kind, w)
       size == Size(kind, new)
       changed == IF ChangesMemoryItself(kind) THEN [s EXCEPT !.memory = Replayed(@, new)] ELSE s
@@ -191,7 +197,8 @@ Appended(s, records, kind, w, result) ==
                    !.batch = @ \o new, !.joined = @ \union {w}]
       full == size > MaxBatch \/ IsFull(joined)
       after == Flushed(joined, before.log, result)
-  IN  IF ~goesOn THEN [before EXCEPT !.failed = @ \union {w}]
+  IN  IF ~mayAllocate /\ changed.batch = <<>> THEN Outcome(changed, records, {w}, FALSE)
+      ELSE IF ~goesOn THEN [before EXCEPT !.failed = @ \union {w}]
       ELSE IF full THEN [after EXCEPT !.failed = @ \union before.failed]
       ELSE [Outcome(joined, before.log, before.failed, FALSE) EXCEPT !.failed = before.failed]
 
@@ -235,9 +242,9 @@ Write(b, kind, result) ==
   IN  /\ state[b] = "ACTIVE" /\ MayRun(b) /\ Len(writes) < MaxWrites
       /\ result \in Results(b)
       /\ IF empty
-         THEN /\ result = "appended" \/ ~Leads(b)
+         THEN /\ result = IF Leads(b) THEN "appended" ELSE "refused"
               /\ Becomes(b, Outcome(EmptyWrite(shard[b], w), log[b], {}, FALSE), all)
-         ELSE Becomes(b, Appended(shard[b], log[b], kind, w, result), all)
+         ELSE Becomes(b, Appended(shard[b], log[b], kind, w, result, MayAllocate(b)), all)
       /\ writes' = Append(writes,
            [on |-> b, size |-> IF empty THEN 0 ELSE Len(Records(kind, w)),
             seen |-> Seen(b, IF empty THEN {} ELSE {w})])
@@ -268,12 +275,11 @@ Heard(b, offset) == IF Reports(b) THEN [listener[b] EXCEPT !.number = offset] EL
 Retired(b) == IF listener[b].kind = "LIVE" THEN [listener[b] EXCEPT !.kind = "RETIRED"] ELSE listener[b]
 
 \* Followers that the model leaves out have fetched.
-AdvanceWatermark(b) ==
+AdvanceWatermark(b, offset) ==
   /\ Watermarks /\ Leads(b)
-  /\ \E offset \in BatchEnds(log[b]) :
-       /\ offset > hw[b]
-       /\ hw' = [hw EXCEPT ![b] = offset]
-       /\ listener' = [listener EXCEPT ![b] = Heard(b, offset)]
+  /\ offset \in BatchEnds(log[b]) /\ offset > hw[b]
+  /\ hw' = [hw EXCEPT ![b] = offset]
+  /\ listener' = [listener EXCEPT ![b] = Heard(b, offset)]
   /\ UNCHANGED <<leader, epoch, deleted, log, roles, state, tenure, loads, shard, answers, writes>>
 
 \* A follower fetches: it truncates what its leader does not have, and takes the next batch.
@@ -400,7 +406,7 @@ Next ==
   \/ \E b \in Brokers, kind \in Kinds, result \in Results3 : Write(b, kind, result)
   \/ \E b \in Brokers, result \in Results3 : FlushBatch(b, result)
   \/ \E w \in 1..MaxWrites : TimeOut(w)
-  \/ \E b \in Brokers : AdvanceWatermark(b)
+  \/ \E b \in Brokers, offset \in 1..(2 * MaxWrites) : AdvanceWatermark(b, offset)
   \/ \E b \in Brokers : Replicate(b)
   \/ \E b \in Brokers : ApplyWatermark(b)
   \/ \E b \in Brokers : Elect(b)
