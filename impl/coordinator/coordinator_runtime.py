@@ -84,7 +84,7 @@ class WriteEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Deferred:
+class DeferredEvent:
     """An event, and the answer that it gets once its records are committed."""
 
     event: WriteEvent
@@ -100,7 +100,7 @@ class CoordinatorBatch:
     max_batch_size: int
     records: list[Record] = field(default_factory=list)
     size_in_bytes: int = RECORD_BATCH_OVERHEAD
-    deferred: list[_Deferred] = field(default_factory=list)
+    deferred: list[DeferredEvent] = field(default_factory=list)
 
     @property
     def next_offset(self) -> int:
@@ -159,7 +159,7 @@ class CoordinatorContext:
         self.high_watermark_listener: HighWatermarkListener | None = None
         self.current_batch: CoordinatorBatch | None = None
         self.batch_epoch = 0
-        self.deferred_events: dict[int, list[_Deferred]] = {}
+        self.deferred_events: dict[int, list[DeferredEvent]] = {}
 
     # ---- states ------------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ class CoordinatorContext:
 
     def append(self, result: CoordinatorResult, event: WriteEvent) -> None:
         """CoordinatorContext.append: raises what a flush raises that the records pushed out."""
-        deferred = _Deferred(event, result.response)
+        deferred = DeferredEvent(event, result.response)
         if not result.records:
             self._append_nothing(deferred)
             return
@@ -245,7 +245,7 @@ class CoordinatorContext:
         if batch is not None and batch.is_full:
             self.flush_current_batch()
 
-    def _append_nothing(self, deferred: _Deferred) -> None:
+    def _append_nothing(self, deferred: DeferredEvent) -> None:
         """An answer without records waits until all that it rests on is committed."""
         coordinator = self._loaded()
         # An open batch that is empty counts as none (KAFKA-18200).
@@ -273,7 +273,7 @@ class CoordinatorContext:
             self._loaded().replay(batch.next_offset, record)
         batch.append(record, self._runtime.clock.milliseconds())
 
-    def _joined(self, deferred: _Deferred) -> None:
+    def _joined(self, deferred: DeferredEvent) -> None:
         if self.current_batch is not None:
             self.current_batch.deferred.append(deferred)
 
@@ -332,7 +332,7 @@ class CoordinatorContext:
 
     # ---- watermarks --------------------------------------------------------------------------
 
-    def _defer(self, offset: int, deferred: _Deferred) -> None:
+    def _defer(self, offset: int, deferred: DeferredEvent) -> None:
         self.deferred_events.setdefault(offset, []).append(deferred)
 
     def update_last_committed_offset(self, offset: int) -> None:
