@@ -300,9 +300,10 @@ class CoordinatorContext:
         batch = self.current_batch
         if batch is None:
             return
+        if not batch.records:
+            self.fail_current_batch(IllegalStateException("an empty batch is not flushed"))
+            return
         try:
-            if not batch.records:
-                raise IllegalStateException("an empty batch is not flushed")
             offset = self._runtime.partition_writer.append(batch.records)
             if offset != batch.next_offset:
                 self._reload(offset, batch)
