@@ -36,7 +36,7 @@ _FRESH = Fn(
 
 
 @dataclass(slots=True)
-class Broker:
+class RuntimeBroker:
     """One broker: its part of the partition, its runtime, and what is queued for it."""
 
     replica: Replica
@@ -57,7 +57,7 @@ def _value(stored: bytes | None) -> int:
     return _TOMBSTONE if stored is None else int(stored)
 
 
-def log_of(broker: Broker) -> Value:
+def log_of(broker: RuntimeBroker) -> Value:
     """Records, each with its write, its leader epoch, and whether its batch ends there."""
     return tuple(
         Fn(
@@ -81,12 +81,12 @@ def _record(record: Record) -> dict[Value, Value]:
     }
 
 
-def roles_of(broker: Broker) -> Value:
+def roles_of(broker: RuntimeBroker) -> Value:
     """Elections and resignations, oldest first."""
     return tuple(Fn({"load": load, "epoch": epoch}) for load, epoch in broker.roles)
 
 
-def state_of(broker: Broker) -> str:
+def state_of(broker: RuntimeBroker) -> str:
     """A context that was never elected is none to the spec."""
     context = broker.runtime.context
     if context is None or context.state is CoordinatorState.INITIAL:
@@ -94,13 +94,13 @@ def state_of(broker: Broker) -> str:
     return str(context.state.value)
 
 
-def tenure_of(broker: Broker) -> int:
+def tenure_of(broker: RuntimeBroker) -> int:
     """The context's leader epoch; 0 if it has none."""
     context = broker.runtime.context
     return 0 if context is None else max(context.epoch, 0)
 
 
-def listener_of(broker: Broker) -> Value:
+def listener_of(broker: RuntimeBroker) -> Value:
     """Whether there is a listener, whether it has retired, and the watermark that it keeps."""
     adaptor = broker.replica.adaptor
     context = broker.runtime.context
@@ -110,7 +110,7 @@ def listener_of(broker: Broker) -> Value:
     return Fn({"kind": "RETIRED" if adaptor.retired else "LIVE", "number": number})
 
 
-def shard_of(broker: Broker) -> Value:
+def shard_of(broker: RuntimeBroker) -> Value:
     """The shard while it is served; a fresh one otherwise: nobody asks a shard that is loaded."""
     context = broker.runtime.context
     if context is None or context.state is not CoordinatorState.ACTIVE:

@@ -8,7 +8,7 @@ from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.rewinding import Rewinder, Snapshot
 from conformance.systems.runtime.observation import (
-    Broker,
+    RuntimeBroker,
     encode,
     listener_of,
     log_of,
@@ -30,7 +30,7 @@ from impl.coordinator.store_shard import StoreShard
 from impl.errors import Errors
 
 _NO_BROKER = "none"
-_OF_BROKERS: Mapping[str, Callable[[Broker], Value]] = {
+_OF_BROKERS: Mapping[str, Callable[[RuntimeBroker], Value]] = {
     "log": log_of,
     "hw": lambda broker: broker.replica.log.high_watermark,
     "roles": roles_of,
@@ -79,12 +79,12 @@ class RuntimeSystem:
         self._answers: list[str] = []
         self._brokers = {name: self._broker() for name in self._names}
 
-    def _broker(self) -> Broker:
+    def _broker(self) -> RuntimeBroker:
         replica = Replica(self._max_message_bytes)
         events, timer = QueuedEvents(), HeldTimer()
         loads = HeldLoads(replica, lambda: tenure_of(broker))
         runtime = CoordinatorRuntime(StoreShard, replica, loads, events, timer, self._clock)
-        broker = Broker(replica, events, loads, timer, runtime)
+        broker = RuntimeBroker(replica, events, loads, timer, runtime)
         return broker
 
     def apply(self, action: Action) -> None:
@@ -106,7 +106,7 @@ class RuntimeSystem:
             }
         )
 
-    def _by_broker(self, value: Callable[[Broker], Value]) -> Value:
+    def _by_broker(self, value: Callable[[RuntimeBroker], Value]) -> Value:
         return make_function({name: value(broker) for name, broker in self._brokers.items()})
 
     def snapshot(self) -> Snapshot:
@@ -117,7 +117,7 @@ class RuntimeSystem:
         """All of it as it was."""
         self._rewinder.restore(snapshot)
 
-    def _of(self, name: str) -> Broker:
+    def _of(self, name: str) -> RuntimeBroker:
         return self._brokers[name]
 
     # ---- writes ----------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class RuntimeSystem:
         elected.runtime.schedule_load_operation(self._epoch)
         elected.roles.append((True, self._epoch))
 
-    def _resign(self, broker: Broker, epoch: int | None) -> None:
+    def _resign(self, broker: RuntimeBroker, epoch: int | None) -> None:
         broker.runtime.schedule_unload_operation(epoch)
         broker.roles.append((False, epoch or 0))
 
