@@ -24,6 +24,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "group": "conformance.systems.group:create",
         "offsets": "conformance.systems.offsets:create",
         "replication": "conformance.systems.replication:create",
+        "runtime": "conformance.systems.runtime:create",
     }
 )
 """System names that the shipped models use, and the factories that they stand for."""
@@ -36,6 +37,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "group": ("GroupMembership",),
         "offsets": ("GroupOffsets",),
         "replication": ("Replication", "ReplicationFailingDisk"),
+        "runtime": ("CoordinatorStore",),
     }
 )
 """Which of the shipped specifications each of them is driven by."""

@@ -10,7 +10,6 @@ from types import MappingProxyType
 import pyarrow.dataset as ds
 
 from conformance.inspect.abstraction import CacheEntry
-from conformance.inspect.copies import Copies
 from conformance.inspect.evidence import Evidence, about
 from conformance.inspect.history import Elections, Key, MetadataHistory, Registration
 from conformance.inspect.lines import ServerLogLine
@@ -284,8 +283,3 @@ def _has_epoch(copy: ReplicaCopy, run: EpochRun) -> bool:
 
 def _overlaps(runs: Iterable[EpochRun], run: EpochRun) -> bool:
     return any(epoch_run.start < run.end and run.start < epoch_run.end for epoch_run in runs)
-
-
-def names_of(copies: Copies, nodes: tuple[int, ...]) -> frozenset[str]:
-    """Brokers by name."""
-    return frozenset(copies.name(node) for node in nodes)
