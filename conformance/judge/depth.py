@@ -11,8 +11,9 @@ finds an explanation soon. A search has one of three reaches:
 
 - `NEEDED`: unseen steps that name a value that the next event names; then also the steps of a
   process that the last blocked events asked for. An event is *blocked* where no unseen steps that
-  name its values make it possible. It asks for what it names, and for every value that its actions
-  read of the states in which they are not possible: the owner of a lock, the head of a queue.
+  name its values make it possible. It asks for what it names, and for every value that its actions,
+  or unseen ones that name the same, read of the states in which it is not possible: the owner of a
+  lock, the head of a queue.
 - `ONE_MORE`: the same with the steps of any other process, of one at a time.
 - `ALL`: then all unseen steps.
 
@@ -108,7 +109,6 @@ def explanation(
                 path = None
             tried += budget.tried
             left[reach, bound] = budget.left
-            if DEBUG: print(states, reach, bound, budget.tried, path is not None, attempt.most)
             if path is not None:
                 first = path[0].origin.candidate if path else start.members[0]
                 return DepthFirstResult((order.start, first), tuple(path), False, tried)
@@ -156,8 +156,6 @@ class _Node:
     """The states in which the events were tried."""
 
 
-import os
-DEBUG = os.environ.get("DBG")
 @dataclass(slots=True)
 class _DepthFirst:
     """One search, with at most `bound` unseen steps in a row; whether all was tried."""
@@ -168,7 +166,6 @@ class _DepthFirst:
     budget: Budget
     reach: Reach
     bound: int
-    most: int = 0
     exhausted: bool = False
     bounded: bool = False
     """Whether one step more might have led further."""
@@ -202,7 +199,6 @@ class _DepthFirst:
                 elif (move.cut, move.after) not in self._entered:
                     self._entered.add((move.cut, move.after))
                     moves.append(move)
-                    self.most = max(self.most, len(moves))
                     ahead.append(self._moves(move.cut, move.after))
                     self.budget.tell(len(moves))
             if len(moves) == total:
@@ -231,7 +227,7 @@ class _DepthFirst:
         """Note what the events of a node ask for that are not possible."""
         states = list(node.between)[:_ASKED_STATES]
         sights = [self.sights[event] for event in node.ready]
-        read = (self.candidates.read(state, sight) for state in states for sight in sights)
+        read = (self.candidates.read(state, sight, near) for state in states for sight in sights)
         asked = near.union(*read)
         if asked != self._asked[0]:
             self._asked = asked, self._asked[0]

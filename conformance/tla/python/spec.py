@@ -146,6 +146,11 @@ class TracedAction:
         self._plain(state, result, self.instances)
         return result
 
+    @property
+    def action(self) -> Action:
+        """The instance's name and arguments."""
+        return cast("Action", self.instances[0][-1])
+
     def read(self, state: State) -> list[Value]:
         """The values that the instance reads of a state, up to where one is missing."""
         reads = Reads(state, frozenset())
