@@ -92,11 +92,14 @@ def explanation(
 ) -> DepthFirstResult:
     """Look for one explanation; `base` are the bytes that the process held before."""
     limits, start = candidates.limits, candidates.start(initial)
+    reaches = Reach if any(map(_named_by, sights)) else (Reach.ALL,)
     bounds = range(limits.silent + 1)
-    left = {(reach, bound): limits.seconds for reach in Reach for bound in bounds}
+    left = {(reach, bound): limits.seconds for reach in reaches for bound in bounds}
     tried = 0
-    for states in _purses(limits, len(sights)):
+    for number, states in enumerate(_purses(limits, len(sights))):
         for reach, bound in list(left):
+            if reach is not Reach.ALL and number and states == limits.states:
+                continue  # the largest purse is for searches that can show that there is none
             seconds = left[reach, bound]
             budget = Budget(limits, states, 0, base=base, tell=tell, seconds=seconds)
             attempt = _DepthFirst(candidates, sights, order, budget, reach, bound)
@@ -325,7 +328,11 @@ class _DepthFirst:
     def _named_by(self, event: int) -> frozenset[Value]:
         entry = self._names.get(event)
         if entry is None:
-            args = [arg for action in self.sights[event].actions for arg in action.args or ()]
-            seen = [arg for arg in args if arg is not None and not isinstance(arg, PartialRecord)]
-            entry = self._names[event] = frozenset(seen)
+            entry = self._names[event] = _named_by(self.sights[event])
         return entry
+
+
+def _named_by(sight: Sight) -> frozenset[Value]:
+    """The arguments of an event's actions that were seen as a whole."""
+    args = [arg for action in sight.actions for arg in action.args or ()]
+    return frozenset(arg for arg in args if arg is not None and not isinstance(arg, PartialRecord))
