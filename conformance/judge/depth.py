@@ -147,7 +147,7 @@ class _Layer:
 
 
 @dataclass(slots=True)
-class _Node:
+class _SearchNode:
     """A node whose moves are made."""
 
     cut: Cut
@@ -211,7 +211,7 @@ class _DepthFirst:
 
     def _moves(self, cut: Cut, candidate: Candidate) -> Iterator[Move]:
         """The nodes that may follow a node, in the order in which they are tried."""
-        node = _Node(cut, candidate, self.order.ready(cut))
+        node = _SearchNode(cut, candidate, self.order.ready(cut))
         near = self._named(node.ready) if self.bound else None
         if near:
             yield from self._ways(node, near)
@@ -226,7 +226,7 @@ class _DepthFirst:
         if not near or self.reach is Reach.ALL:
             yield from self._ways(node, None)
 
-    def _blocked(self, node: _Node, near: frozenset[Value]) -> None:
+    def _blocked(self, node: _SearchNode, near: frozenset[Value]) -> None:
         """Note what the events of a node ask for that are not possible."""
         states = list(node.between)[:_ASKED_STATES]
         sights = [self.sights[event] for event in node.ready]
@@ -235,7 +235,7 @@ class _DepthFirst:
         if asked != self._asked[0]:
             self._asked = asked, self._asked[0]
 
-    def _others(self, node: _Node, near: frozenset[Value]) -> list[Value]:
+    def _others(self, node: _SearchNode, near: frozenset[Value]) -> list[Value]:
         """The first arguments of other steps that may happen unseen now, the most wanted first."""
         owners = dict.fromkeys(self.sights[event].owner for event in node.ready)
         steps = (
@@ -253,7 +253,7 @@ class _DepthFirst:
             key=ranks.__getitem__,
         )
 
-    def _ways(self, node: _Node, near: frozenset[Value] | None) -> Iterator[Move]:
+    def _ways(self, node: _SearchNode, near: frozenset[Value] | None) -> Iterator[Move]:
         """The moves that are not known yet, those after few unseen steps first.
 
         With `near`, only by unseen steps that name one of these values.
@@ -280,7 +280,7 @@ class _DepthFirst:
             _Layer(owner, tuple(events), {begin: ()}, {begin}) for owner, events in owners.items()
         ]
 
-    def _arrive(self, node: _Node, layer: _Layer, result: dict[int, list[Move]]) -> None:
+    def _arrive(self, node: _SearchNode, layer: _Layer, result: dict[int, list[Move]]) -> None:
         """Add the moves from the layer's states."""
         self.budget.tries(len(layer.ahead))
         for (before, _), unseen in layer.ahead.items():
@@ -300,7 +300,7 @@ class _DepthFirst:
                         )
                         result.setdefault(event, []).append(move)
 
-    def _advance(self, node: _Node, layer: _Layer, near: frozenset[Value] | None) -> None:
+    def _advance(self, node: _SearchNode, layer: _Layer, near: frozenset[Value] | None) -> None:
         """Take one unseen step more."""
         following: Ahead = {}
         for (before, load), unseen in layer.ahead.items():
