@@ -12,10 +12,14 @@ from typing import TypeVar
 
 from conformance.tla.python import runtime
 from conformance.tla.semantics.equality import LazyFunction, Unforced, value_of
+from conformance.tla.semantics.errors import EvaluationError
 from conformance.tla.values import Fn, ModelValue, State, Value
 
 Read = tuple[int, "Value | None"]
 """A variable's position, and the argument that its function is read at; None if as a whole."""
+
+UNDEFINED = (EvaluationError, RecursionError, KeyError, AttributeError, TypeError, IndexError)
+"""What the code raises where a formula has no value, or at a fault of ours."""
 
 _T = TypeVar("_T")
 _LOCATED = frozenset({int, str, ModelValue})

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from conformance.tla.python.spec import TracedAction
 from conformance.tla.python.traced import (
+    UNDEFINED,
     ChangedVariable,
     Read,
     Reads,
@@ -28,7 +29,6 @@ from conformance.tla.python.traced import (
     result_at,
 )
 from conformance.tla.search.parts import StateParts
-from conformance.tla.semantics.errors import EvaluationError
 from conformance.tla.values import Action, Fn, State, Value
 
 __all__ = ["RememberedSteps", "StateStep"]
@@ -41,8 +41,6 @@ _MOST_STEPS = 200_000
 """Paths that are remembered at once; then all trees begin again."""
 _MOST_RESULTS = 4
 """Results of one function in a path; an instance that reads more reads it as a whole."""
-
-_UNDEFINED = (EvaluationError, RecursionError, KeyError, AttributeError, TypeError, IndexError)
 
 
 class StepChange(NamedTuple):
@@ -161,7 +159,7 @@ class RememberedSteps:
             return self._compared(state, self._successors(state))
         try:
             return self._remembered(state)
-        except _UNDEFINED:  # which only the usual search tells apart from a bug
+        except UNDEFINED:  # which only the usual search tells apart from a bug
             return self._compared(state, self._successors(state))
 
     def _remembered(self, state: State) -> list[StateStep]:
