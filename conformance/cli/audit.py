@@ -50,13 +50,6 @@ def audit(
             "--referee", min=1, help="Have TLC judge this many of the traces, and compare."
         ),
     ] = None,
-    native: Annotated[
-        bool,
-        typer.Option(
-            "--native",
-            help="Judge invariants by native Spark columns: for millions of distinct states.",
-        ),
-    ] = False,
     seed: SeedOption = None,
     master: MasterOption = None,
     cold: ColdOption = False,
@@ -79,9 +72,11 @@ def audit(
         with _listing(listing, wanted=referees is not None) as listed:
             counts, jobs = subject.store.manifest.counts, context.settings.jobs
             with workers_for(
-                counts.traces, counts.steps, master=master, processes=jobs, spark=native
+                counts.traces, counts.steps, master=master, processes=jobs, states=counts.states
             ) as workers:
-                result = audit_stage(context, subject, workers, listing=listed, native=native)
+                result = audit_stage(context, subject, workers, listing=listed)
+            for choice in result.choices:
+                work.say(f"  {choice}")
             for line in unjudged_lines(result):
                 work.say(line)
             if referees is not None and listed is not None:

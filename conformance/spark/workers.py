@@ -44,6 +44,11 @@ class OnSpark(Workers):
         """Spark."""
         return "on Spark"
 
+    @property
+    def speaks_sql(self) -> bool:
+        """Spark SQL is at hand."""
+        return True
+
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """See `Workers.map`. All results are in memory together."""
         listed = [pickled.dumps(item) for item in items]
