@@ -4,7 +4,7 @@ SQL is compiled from the specification's text as Python is, but a plan costs sec
 first row is judged. So the audit measures, on rows of the store itself:
 
 1. Python's seconds for a row, on a sample. Where Python is done with all rows before a plan usually
-   is compiled, nothing more is tried.
+   is compiled, nothing more is tried, and of few rows nothing is measured.
 2. The seconds until SQL has judged the same sample: the plan. The two evaluators must agree.
 3. SQL's seconds for a row, on each part of the rows. The rest goes to Python if that is faster.
 
@@ -24,6 +24,8 @@ import pyarrow as pa
 from conformance.errors import UnsupportedError
 from conformance.events import JsonValue
 
+FEW = 100_000
+"""Rows up to which Python always judges: SQL's plan was never seen to pay for so few."""
 PLAN = 20.0
 """Seconds that Spark usually needs for the first plan of a specification's formulas, and to warm
 up: `python -m benchmarks.spark_crossing`."""
@@ -68,6 +70,12 @@ class Choice:
             "plan_seconds": self.plan,
             "sql_seconds_per_row": self.sql,
         }
+
+
+def few(formulas: str, what: str, rows: int) -> Choice:
+    """The choice where there are so few rows that nothing is measured."""
+    reason = f"{rows:,} distinct {what}, and Spark SQL does not pay up to {FEW:,}"
+    return Choice(formulas, rows, 0, reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from conformance.audit.choice import Choice, Part, Question, Share, shared
+from conformance.audit.choice import FEW, Choice, Part, Question, Share, few, shared
 from conformance.audit.evaluator import Evaluator, StateRows, bound_worker
 from conformance.audit.judge import Verdict
 from conformance.audit.rules import NEXT
@@ -74,6 +74,8 @@ class SqlJudge:
         """Which states of these files the evaluator is to judge, and how many others are in
         order."""
         if not self.invariants or not files or not files[0].count:
+            return list(files), 0
+        if self._few("invariants", "states", sum(rows.count for rows in files)):
             return list(files), 0
         first, worker = files[0], bound_worker(self.evaluator)
         worker.judge_rows(replace(first, count=min(first.count, _WARM)))
@@ -127,11 +129,13 @@ class SqlJudge:
     def steps(self, visits: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Of the visits (`judge.asked`) those that the evaluator is to judge, and the others:
         steps that are in order, of actions without disjuncts."""
+        if self._few("actions", "transitions", len(visits)):
+            return visits, visits.slice(0, 0)
         worker = bound_worker(self.evaluator)
         codes = [code for code, action in enumerate(self.store.actions) if not worker.asks(action)]
         suited = visits.filter(pc.is_in(visits.column("action"), pa.array(codes, pa.int32())))
         if not len(suited):
-            return visits, suited
+            return visits, suited.slice(0, 0)
         python = self._python_seconds(suited)
         fine = suited
         if self.properties:
@@ -282,6 +286,13 @@ class SqlJudge:
     def _remember(self, left: pa.Table, key: str) -> None:
         for row in left.to_pylist():
             self._answers.setdefault(row.pop(key), {}).update(row)
+
+    def _few(self, formulas: str, what: str, rows: int) -> bool:
+        """Whether nothing is measured, since SQL cannot pay for so few rows."""
+        if self.sql is not None or rows > FEW:
+            return False
+        self.choices.append(few(formulas, what, rows))
+        return True
 
     def _shared(self, question: Question[Part]) -> Share[Part]:
         share = shared(question, sql=self.sql)

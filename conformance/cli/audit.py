@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.audit.choice import FEW
 from conformance.audit.result import unjudged_lines
 from conformance.cli.completion import model_names
 from conformance.cli.options import (
@@ -71,8 +72,9 @@ def audit(
         subject = open_subject(context, store, model)
         with _listing(listing, wanted=referees is not None) as listed:
             counts, jobs = subject.store.manifest.counts, context.settings.jobs
+            sql = counts.states > FEW
             with workers_for(
-                counts.traces, counts.steps, master=master, processes=jobs, states=counts.states
+                counts.traces, counts.steps, master=master, processes=jobs, sql=sql
             ) as workers:
                 result = audit_stage(context, subject, workers, listing=listed)
             for choice in result.choices:

@@ -11,9 +11,6 @@ from conformance.workers.processes import ForkedProcesses
 MANY_TRACES = 1_000_000
 """Spark records and judges so many traces and more; its start takes longer than fewer do."""
 
-MANY_STATES = 100_000
-"""Distinct states up to which Python judges faster than Spark SQL: the JVM need not optimize."""
-
 FEW_STEPS = 400_000
 """Up to so many steps are judged in this process: other processes take longer to begin."""
 
@@ -31,11 +28,11 @@ def workers_for(
     master: str | None,
     processes: int,
     spark: bool = False,
-    states: int = 0,
+    sql: bool = False,
 ) -> Iterator[Workers]:
     """The workers for so many traces of so many steps in all; `spark`: no others will do.
 
-    `states`: how many distinct states Spark SQL may have to judge.
+    `sql`: the JVM itself may have much to do.
 
     EnvironmentProblem if Spark is needed and cannot start.
     """
@@ -46,6 +43,6 @@ def workers_for(
     from conformance.spark.session import spark_session
     from conformance.spark.workers import OnSpark
 
-    # Python's workers do the work; the JVM has much to do where SQL judges very many states.
-    with spark_session(master, steps=None if states > MANY_STATES else 0) as session:
+    # Python's workers do the work, so the JVM need not optimize, unless SQL judges.
+    with spark_session(master, steps=None if sql else 0) as session:
         yield OnSpark(session)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 
-from conformance.audit.choice import PLAN, Question, Share, shared
+from conformance.audit.choice import PLAN, Question, Share, few, shared
 from conformance.errors import UnsupportedError
 
 NOTHING = pa.table({"row": pa.array([], pa.int64())})
@@ -85,6 +85,13 @@ def test_the_choice_can_be_forced_against_every_measurement(sql: bool, rows: int
     seconds: Iterator[float] = iter([1000.0] * 4)
     asked = Asked(*seconds, python=1.0 if not sql else 1e-9)
     assert asked.share(sql).choice.by_sql == rows
+
+
+def test_of_few_rows_the_reason_is_their_number() -> None:
+    assert str(few("actions", "transitions", 5_000)) == (
+        "actions judged by Python: 5,000 distinct transitions, "
+        "and Spark SQL does not pay up to 100,000"
+    )
 
 
 def test_the_report_has_the_choice_with_its_costs() -> None:
