@@ -140,6 +140,9 @@ class SqlJudge:
         fine = suited
         if self.properties:
             fine = self._fine(suited, "action properties", python, self._properties)
+            if not self.choices[-1].by_sql:
+                reason = "Python judges the action properties of the same transitions"
+                self.choices.append(Choice("actions", len(suited), 0, reason))
         wanted = fine.filter(fine.column("asked"))
         done = [fine.filter(pc.invert(fine.column("asked")))]
         by_name: dict[str, list[int]] = {}
