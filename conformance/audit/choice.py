@@ -35,7 +35,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EvaluatorChoice:
     """Who judged some formulas, and why."""
 
     formulas: str
@@ -72,10 +72,10 @@ class Choice:
         }
 
 
-def few(formulas: str, what: str, rows: int) -> Choice:
+def few(formulas: str, what: str, rows: int) -> EvaluatorChoice:
     """The choice where there are so few rows that nothing is measured."""
     reason = f"{rows:,} distinct {what}, and Spark SQL does not pay up to {FEW:,}"
-    return Choice(formulas, rows, 0, reason)
+    return EvaluatorChoice(formulas, rows, 0, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Question(Generic[Part]):
 class Share(Generic[Part]):
     """Which parts were judged by SQL."""
 
-    choice: Choice
+    choice: EvaluatorChoice
     judged: Sequence[tuple[Part, pa.Table]]
     """The parts that SQL was asked about, with the rows that it does not find in order."""
     rest: Sequence[Part]
@@ -123,7 +123,7 @@ def shared(
         per_row: float | None = None,
     ) -> Share[Part]:
         asked = sum(count for _, count in question.parts[: len(judged)])
-        choice = Choice(question.formulas, rows, asked, reason, python, plan, per_row)
+        choice = EvaluatorChoice(question.formulas, rows, asked, reason, python, plan, per_row)
         return Share(choice, judged, [part for part, _ in question.parts[len(judged) :]])
 
     if sql is False:
@@ -154,9 +154,9 @@ def shared(
         begun = clock()
         judged.append((part, ask(part)))
         per_row = (clock() - begun) / max(count, 1)
-    said = "Spark SQL was asked for" if sql else what
+    cause = "Spark SQL was asked for" if sql else what
     costs = f"plan {plan:.1f} s, then {_milliseconds(per_row or 0.0)}; Python"
-    return share(f"{said}: {costs} {_milliseconds(python)}", judged, plan, per_row)
+    return share(f"{cause}: {costs} {_milliseconds(python)}", judged, plan, per_row)
 
 
 def _milliseconds(seconds: float) -> str:

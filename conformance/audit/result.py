@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from conformance.audit.choice import Choice
+from conformance.audit.choice import EvaluatorChoice
 from conformance.events import Finding, JsonValue
 from conformance.printable import counted
 from conformance.verdict import Verdict
@@ -104,7 +104,7 @@ class AuditResult:
     seconds: float
     scan_seconds: float
     formula_seconds: float
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[EvaluatorChoice, ...] = ()
     """On Spark: which evaluator judged what, and why."""
 
     def figures(self) -> dict[str, JsonValue]:

@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from conformance.audit.choice import FEW, Choice, Part, Question, Share, few, shared
+from conformance.audit.choice import FEW, EvaluatorChoice, Part, Question, Share, few, shared
 from conformance.audit.evaluator import Evaluator, StateRows, bound_worker
 from conformance.audit.judge import Verdict
 from conformance.audit.rules import NEXT
@@ -62,7 +62,7 @@ class SqlJudge:
     properties: tuple[str, ...]
     sql: bool | None = None
     """Whether SQL judges; None: where it was measured to be faster."""
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[EvaluatorChoice] = field(default_factory=list)
     disputes: list[str] = field(default_factory=list)
     """On what the two evaluators disagree, with both answers."""
     _answers: dict[int, dict[str, bool | None]] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class SqlJudge:
             fine = self._fine(suited, "action properties", python, self._properties)
             if not self.choices[-1].by_sql:
                 reason = "Python judges the action properties of the same transitions"
-                self.choices.append(Choice("actions", len(suited), 0, reason))
+                self.choices.append(EvaluatorChoice("actions", len(suited), 0, reason))
         wanted = fine.filter(fine.column("asked"))
         done = [fine.filter(pc.invert(fine.column("asked")))]
         by_name: dict[str, list[int]] = {}
@@ -278,10 +278,10 @@ class SqlJudge:
             violations, doubts = bad.get(value, ((), ()))
             undefined = {doubt.partition(": ")[0] for doubt in doubts}
             for name in names:
-                said = sql.get(value, {}).get(name, True if value not in sql else None)
+                answer = sql.get(value, {}).get(name, True if value not in sql else None)
                 python = False if name in violations else None if name in undefined else True
-                if said is not None and said is not python:
-                    self._dispute(what, value, name, _word(said), _word(python))
+                if answer is not None and answer is not python:
+                    self._dispute(what, value, name, _word(answer), _word(python))
 
     def _dispute(self, what: str, key: int, name: str, sql: str, python: str) -> None:
         self.disputes.append(f"{name} on {what} {key}: {sql} by Spark SQL, {python} by Python")
