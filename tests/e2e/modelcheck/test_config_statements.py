@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.main import load
+from conformance.stages import python_engine
 from conformance.tla.front.config import _NOT_OURS, _SECTIONS
+from conformance.tla.search import SearchLimits
 
 pytestmark = pytest.mark.tlc
 
@@ -26,6 +29,7 @@ Slow == x' < 3
 Still == [][x' = x]_x
 Swaps == Permutations(P)
 Never == x = 77
+Often == []<>(x = 0)
 One == [n |-> x]
 Seen == y
 ====
@@ -94,6 +98,21 @@ def test_it_counts_or_is_named(
     result = CliRunner().invoke(load("check"), ["Own.tla", "--engine", "python"])
     output = " ".join(result.output.split())
     assert (result.exit_code, said in output) == (code, True), output
+
+
+def test_a_property_that_is_given_up_leaves_the_verdict_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = partial(python_engine.search, limits=SearchLimits(behaviour_steps=3))
+    monkeypatch.setattr(python_engine, "search", few)
+    monkeypatch.chdir(tmp_path)
+    Path("Own.tla").write_text(MODULE)
+    Path("Own.cfg").write_text("\n".join([*BASE.values(), "PROPERTY Often"]))
+    result = CliRunner().invoke(load("check"), ["Own.tla", "--engine", "python"])
+    output = " ".join(result.output.split())
+    assert result.exit_code == 3
+    assert f"{ALL}; not checked: PROPERTY Often" in output
+    assert "PROPERTY Often is left out: the states and the property have more than 3" in output
 
 
 def test_every_statement_has_its_test_and_its_row() -> None:
