@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from conformance.errors import UserError
 from conformance.events import PrintedLine, Progress, Reason, StageStarted
-from conformance.modelcheck.left_out import left_out
+from conformance.modelcheck.left_out import IgnoredEntry, left_out
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import (
     STUTTERS,
@@ -53,7 +53,7 @@ def _check(context: Context, model: Model) -> CheckResult:
     context.emit(StageStarted("check", model.name))
     tools = context.check.tools or find_tools()
     prepared = prepare(model, tools, context.check.parser)
-    outcome, unchecked = _searched(context, prepared)
+    outcome, unchecked, given_up = _searched(context, prepared)
     seconds = time.monotonic() - started
     result = judge(
         model,
@@ -63,21 +63,23 @@ def _check(context: Context, model: Model) -> CheckResult:
         cached=False,
         engine="python",
         unchecked=unchecked,
-        left_out=left_out(model, None),
+        left_out=(*left_out(model, None), *given_up),
     )
     report(result, context.emit, context.check.keep)
     return result
 
 
-def _searched(context: Context, prepared: PreparedModel) -> tuple[EngineOutcome, tuple[str, ...]]:
-    """What the search found, and the properties that it could not check in full."""
+def _searched(
+    context: Context, prepared: PreparedModel
+) -> tuple[EngineOutcome, tuple[str, ...], tuple[IgnoredEntry, ...]]:
+    """What the search found; the properties that it cannot check in full, or has given up."""
     model = prepared.model
     prepared.spec.session.show = lambda line: context.emit(PrintedLine("check", line))
     try:
         problem = problem_of(prepared.spec)
     except FalseAssumption as error:
         nothing = EngineOutcome("violated", _ASSUMPTION_FALSE, ENGINE)
-        return of_assumption(nothing, prepared.spec, error.assumption), ()
+        return of_assumption(nothing, prepared.spec, error.assumption), (), ()
     workers = context.check.tlc.workers
     result = search(
         # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
@@ -86,7 +88,10 @@ def _searched(context: Context, prepared: PreparedModel) -> tuple[EngineOutcome,
         elsewhere=None if workers < 2 else ForkedProcesses(workers),
         progress=_progress(context, model),
     )
-    return _outcome(prepared, result), tuple(problem.unchecked)
+    given_up = (
+        IgnoredEntry(f"PROPERTY {name}", why, judges=True) for name, why in result.given_up.items()
+    )
+    return _outcome(prepared, result), tuple(problem.unchecked), tuple(given_up)
 
 
 def _progress(context: Context, model: Model) -> Callable[[int, int], None]:

@@ -15,7 +15,7 @@ to ever new paths ends the tree, and the instance's code runs there as it always
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -44,11 +44,11 @@ _MOST_RESULTS = 4
 
 
 class StepChange(NamedTuple):
-    """Of a variable: [old EXCEPT ![argument] = value], or the new value if `argument` is None."""
+    """Of a variable: its new value, or the results of its function that are new, by argument."""
 
     variable: int
-    argument: Value | None
-    value: Value
+    value: Value | None
+    results: Mapping[Value, Value] | None
     key: int
     """By which the keys of the old and the new value differ."""
 
@@ -202,7 +202,7 @@ class RememberedSteps:
         if part is old:
             return 0
         key ^= variable.part(old)[1]
-        changes.append(StepChange(index, None, part, key))
+        changes.append(StepChange(index, part, None, key))
         return key
 
     def _learnt(self, tree: _Tree, state: State) -> _Leaf:
@@ -244,22 +244,25 @@ class RememberedSteps:
     def _change_in_part(
         self, index: int, changed: ChangedVariable, state: State, changes: list[StepChange]
     ) -> int:
-        variable, argument = self._parts.variable(index), changed.argument
-        old = result_at(state[index], argument)
-        assert old is not None
-        result, key = variable.result(argument, changed.result)
-        if result is old:
-            return 0
-        key ^= variable.result(argument, old)[1]
-        changes.append(StepChange(index, argument, result, key))
+        variable, key, results = self._parts.variable(index), 0, dict[Value, Value]()
+        for argument, value in changed.results.items():
+            old = result_at(state[index], argument)
+            assert old is not None
+            result, result_key = variable.result(argument, value)
+            if result is not old:
+                results[argument] = result
+                key ^= result_key ^ variable.result(argument, old)[1]
+        if results:
+            changes.append(StepChange(index, None, results, key))
         return key
 
     def successor(self, state: State, step: StateStep) -> State:
         """The state after the step."""
         values = list(state)
-        for index, argument, value, key in step.changes:
-            if argument is not None:
-                value = self._parts.variable(index).changed(values[index], argument, value, key)
+        for index, value, results, key in step.changes:
+            if results is not None:
+                value = self._parts.variable(index).changed(values[index], results, key)
+            assert value is not None
             values[index] = value
         return tuple(values)
 

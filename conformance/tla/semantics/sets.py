@@ -12,7 +12,14 @@ from itertools import chain, combinations, product
 from math import prod
 
 from conformance.tla.semantics.errors import EvaluationError, shown
-from conformance.tla.semantics.kinds import is_subset, match_arguments, member_of
+from conformance.tla.semantics.kinds import (
+    is_subset,
+    match_arguments,
+    match_sets,
+    member_of,
+    set_of,
+    union,
+)
 from conformance.tla.values import (
     Fn,
     ModelValue,
@@ -282,6 +289,7 @@ class Functions(_RememberingSet):
             mapping = value.mapping
             if mapping.keys() != self._domain:
                 return False
+            match_sets(mapping, self._domain)
             try:
                 for result in mapping.values():
                     if not contains(range_, result):
@@ -423,7 +431,7 @@ class Combined(SymbolicSet):
 
     def _members(self) -> frozenset[Value]:
         if self._known is None:
-            self._known = frozenset(self._left) | frozenset(self._right)
+            self._known = union(frozenset(self._left), frozenset(self._right))
         return self._known
 
     def __str__(self) -> str:
@@ -456,7 +464,7 @@ class Union(SymbolicSet):
 
     def _members(self) -> frozenset[Value]:
         if self._known is None:
-            self._known = frozenset(chain.from_iterable(self._parts))
+            self._known = set_of(list(chain.from_iterable(self._parts)))
         return self._known
 
     def __str__(self) -> str:
@@ -477,7 +485,7 @@ def combine(operator: str, left: AnySet, right: AnySet) -> AnySet:
     finite_left, finite_right = cardinality(left) is not None, cardinality(right) is not None
     if finite_left and finite_right:
         if operator == "\\union":
-            return frozenset(left) | frozenset(right)
+            return union(frozenset(left), frozenset(right))
         if operator == "\\intersect":
             return frozenset(x for x in left if contains(right, x))
         return frozenset(x for x in left if not contains(right, x))
@@ -499,7 +507,9 @@ def union_of(sets: Iterable[object]) -> AnySet:
     if infinite is not None:
         return frozenset(infinite)
     plain = [part for part in parts if isinstance(part, frozenset)]
-    return frozenset().union(*plain) if len(plain) == len(parts) else Union(parts)
+    if len(plain) < len(parts):
+        return Union(parts)
+    return set_of(list(chain.from_iterable(plain)))
 
 
 def all_in(items: Iterable[Value], of: AnySet) -> bool:

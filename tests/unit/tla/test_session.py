@@ -148,3 +148,29 @@ def test_a_state_has_no_set_that_tlc_cannot_sort(
         return
     with pytest.raises(SearchError, match="compare"):
         search(problem)
+
+
+@pytest.mark.parametrize(
+    ("declared", "instance", "name", "once"),
+    [
+        ("", "I == INSTANCE Inner", "I!Drawn", True),
+        ("", "INSTANCE Inner", "Drawn", True),
+        ("CONSTANT K", "I == INSTANCE Inner WITH K <- 1", "I!Drawn", True),
+        ("CONSTANT K", "K == 1 I == INSTANCE Inner", "I!Drawn", True),
+        ("CONSTANT K", "INSTANCE Inner WITH K <- 1", "Drawn", True),
+        ("CONSTANT K", "I == INSTANCE Inner WITH K <- 1 Mine == I!Drawn", "Mine", True),
+        ("VARIABLE v", "I == INSTANCE Inner WITH v <- x", "I!Drawn", True),
+        ("CONSTANT K", "I(K) == INSTANCE Inner", "I(1)!Drawn", False),
+    ],
+)
+def test_a_definition_of_an_instance_draws_as_in_tlc(
+    declared: str, instance: str, name: str, once: bool, tmp_path: Path
+) -> None:
+    """Once, like one of the module itself; each time if the instance has parameters."""
+    drawn = "Drawn == RandomElement(1..100000)"
+    (tmp_path / "Inner.tla").write_text(
+        f"---- MODULE Inner ----\nEXTENDS TLC, Integers\n{declared}\n{drawn}\n====\n"
+    )
+    text = f"VARIABLE x\n{instance}\nInit == x = 0\nNext == x' = x\nSame == {name} = {name}\n"
+    bound = spec(tmp_path, text, "INIT Init\nNEXT Next\n", header="EXTENDS TLC, Integers\n")
+    assert bound.state_formula("Same")((0,)) is once
