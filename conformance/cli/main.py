@@ -96,6 +96,10 @@ COMMANDS = {
         "versions:versions",
         "Drive several systems along the same models and print a matrix of their deviations.",
     ),
+    "diff": (
+        "diff:diff",
+        "Compare two specifications: which behaviours a change adds, and which it takes away.",
+    ),
     "story": (
         "story:story",
         "Tell or draw the behaviour of an ITF file: a divergence, a counterexample.",

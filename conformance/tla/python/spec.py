@@ -330,6 +330,14 @@ class Spec:
         bodies = (definition.body for definition in self.module.definitions.values())
         return any(analysis.of(body).impure & (IMPURE - {"TLCGet"}) for body in bodies)
 
+    @cached_property
+    def depends_on_search(self) -> bool:
+        """Whether its states and steps depend on more than the state, as by TLCGet("level")."""
+        analysis, (init, step) = self.machine.analysis, self._init_and_next
+        bounds = (*self.config.constraints, *self.config.action_constraints)
+        bodies = (self.program.operator(name, "a constraint").body for name in bounds)
+        return any(analysis.of(body).impure - {RECURSIVE} for body in (init, step.body, *bodies))
+
     def initial_states(self) -> Sequence[State]:
         """The initial states, each once, in a fixed order."""
         return tuple(dict.fromkeys(self.generated_initial_states()))
