@@ -68,7 +68,7 @@ def diff(
     report: ReportOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two specifications: the behaviours that only one of them has, up to what both show.
+    """Compare two specifications: the behaviours that only one of them has.
 
     One model alone is compared with itself: without its overrides, or with --old and --new.
     """

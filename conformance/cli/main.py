@@ -98,7 +98,7 @@ COMMANDS = {
     ),
     "diff": (
         "diff:diff",
-        "Compare two specifications: which behaviours a change adds, and which it takes away.",
+        "Compare two specifications: the behaviours that only one of them has.",
     ),
     "story": (
         "story:story",

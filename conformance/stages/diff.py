@@ -33,7 +33,6 @@ from conformance.tla.search import (
     compare,
     problem_of,
 )
-from conformance.tla.semantics.behaviours import TRUE
 from conformance.verdict import Verdict
 
 STAGE = "diff"
@@ -110,7 +109,7 @@ class DiffLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class DistinguishingSteps:
     """The distinguishing steps of one action that take the same disjuncts."""
 
     action: str
@@ -326,9 +325,9 @@ class _Comparison:
         elif result.equal:
             yield f"equal {self._observation.summary()}"
         else:
-            added, taken = (_kinds(result.of(side)) for side in (PairSide.NEW, PairSide.OLD))
+            added, removed = (_kinds(result.of(side)) for side in (PairSide.NEW, PairSide.OLD))
             open_end = "" if exhausted else " so far"
-            yield f"adds {added}{open_end}, takes away {taken}{open_end}"
+            yield f"adds {added}{open_end}, takes away {removed}{open_end}"
             if result.distinctions:
                 yield f"observed {self._observation.summary()}"
         old, new = result.states
@@ -340,7 +339,7 @@ class _Comparison:
     def _fairness(self) -> bool:
         """Whether one of the two says something of whole behaviours."""
         try:
-            return any(prepared.spec.fairness != TRUE for prepared in self._prepared.values())
+            return any(prepared.spec.is_fair for prepared in self._prepared.values())
         except UnsupportedError:
             return True
 
@@ -379,23 +378,23 @@ def _kinds(distinctions: Sequence[Distinction]) -> str:
     return f"behaviours by {names} (the shortest has {counted(len(distinctions[0].path), 'state')})"
 
 
-def _group(distinction: Distinction) -> _Group:
+def _group(distinction: Distinction) -> DistinguishingSteps:
     label = distinction.label
-    return label if isinstance(label, _Group) else _Group("")
+    return label if isinstance(label, DistinguishingSteps) else DistinguishingSteps("")
 
 
 def _other(side: PairSide) -> PairSide:
     return PairSide.OLD if side is PairSide.NEW else PairSide.NEW
 
 
-def _label(spec: Spec) -> Callable[[Action, State, State], _Group]:
+def _label(spec: Spec) -> Callable[[Action, State, State], DistinguishingSteps]:
     counts = BranchCounts(spec)
 
-    def label(action: Action, state: State, after: State) -> _Group:
+    def label(action: Action, state: State, after: State) -> DistinguishingSteps:
         bits = counts.taken(action, state, after)
         places = spec.branch_places(action.name) if bits else ()
-        taken = tuple(place for number, place in enumerate(places) if bits >> number & 1)
-        return _Group(action.name, taken)
+        branches = tuple(place for number, place in enumerate(places) if bits >> number & 1)
+        return DistinguishingSteps(action.name, branches)
 
     return label
 

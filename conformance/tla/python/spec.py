@@ -694,6 +694,11 @@ class Spec:
         definition = self.program.operator(self.config.specification, "the specification")
         return self._behaviours(self._reader.parts(definition.body).rest)
 
+    @property
+    def is_fair(self) -> bool:
+        """Whether the specification says anything of whole behaviours."""
+        return self.fairness != TRUE
+
     def _behaviours(self, parts: Sequence[s.Expr]) -> Temporal:
         reader = BehaviourReader(
             self._reader, self.machine.analysis, self._claim, self._elements, self._claims

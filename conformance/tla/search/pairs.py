@@ -253,7 +253,7 @@ class _StateSpace:
 
 
 @dataclass(slots=True)
-class _Group:
+class _GroupOfSteps:
     """The distinguishing steps of one side and one label."""
 
     node: int
@@ -264,7 +264,7 @@ class _Group:
 
 
 @dataclass(slots=True)
-class _Node:
+class _NodeOfPair:
     """What both sides may be in after the same observations."""
 
     sets: tuple[_Set, _Set]
@@ -288,10 +288,10 @@ class _PairSearch:
         views = StateParts(len(old.observed))
         self._spaces = (_StateSpace(old, views), _StateSpace(new, views))
         self._sides = (PairSide.OLD, PairSide.NEW)
-        self._nodes: list[_Node] = []
+        self._nodes: list[_NodeOfPair] = []
         self._known: set[tuple[_Set, _Set]] = set()
         self._size = 0
-        self._groups: dict[tuple[int, Hashable], _Group] = {}
+        self._groups: dict[tuple[int, Hashable], _GroupOfSteps] = {}
         self._initial: list[Distinction] = []
 
     def run(self) -> PairResult:
@@ -339,7 +339,7 @@ class _PairSearch:
             result.setdefault(space.view[number], []).append(number)
         return result
 
-    def _expand(self, number: int, node: _Node) -> None:
+    def _expand(self, number: int, node: _NodeOfPair) -> None:
         old, new = (space.moves(part) for space, part in zip(self._spaces, node.sets, strict=True))
         for view in dict.fromkeys([*old, *new]):
             if view in old and view in new:
@@ -356,7 +356,7 @@ class _PairSearch:
             return
         self._known.add(sets)
         self._size += len(sets[0]) + len(sets[1])
-        self._nodes.append(_Node(sets, view, parent))
+        self._nodes.append(_NodeOfPair(sets, view, parent))
         self._most()
 
     def _most(self) -> int:
@@ -373,7 +373,7 @@ class _PairSearch:
         for edge in edges:
             source, action, target = edge
             label = space.side.label(action, space.states[source], space.states[target])
-            group = self._groups.setdefault((side, label), _Group(number, [], 0))
+            group = self._groups.setdefault((side, label), _GroupOfSteps(number, [], 0))
             group.steps += 1
             if group.node == number:
                 group.edges.append(edge)
