@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from conformance.errors import SpecError
+from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.form import Check
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, bound_again
 from conformance.tla.search import ObservedProblem, SearchEnd, SearchLimits, compare, problem_of
 
-MOST_STATES = 100_000
+MOST_STATES = 30_000
 """Of both sides together: a search that comes to no end here says nothing."""
+
+_KIND = "idle-overrides"
 
 
 def bounds_only(model: Model) -> Model:
@@ -47,14 +51,32 @@ def idle_overrides(prepared: PreparedModel, most: int = MOST_STATES) -> tuple[st
     return tuple(name for name in overridden_operators(prepared) if _is_idle(prepared, name, most))
 
 
+def known_idle_overrides(
+    cache: Cache | None, key: str, prepared: Callable[[], PreparedModel]
+) -> tuple[str, ...]:
+    """The same of the model with this key, from the cache if it has it."""
+    blob = None if cache is None else cache.load(_KIND, key)
+    if blob is not None:
+        return tuple(blob.decode().split())
+    names = idle_overrides(prepared())
+    if cache is not None:
+        cache.store(_KIND, key, " ".join(names).encode())
+    return names
+
+
 def _is_idle(prepared: PreparedModel, name: str, most: int) -> bool:
     model = bounds_only(prepared.model)
-    sides = (without_overrides(model, [name]), model)
-    specs = [bound_again(side, prepared.module).spec for side in sides]
-    if any(spec.depends_on_search for spec in specs):
+    try:
+        specs = [
+            bound_again(side, prepared.module).spec
+            for side in (without_overrides(model, [name]), model)
+        ]
+        if any(spec.depends_on_search for spec in specs):
+            return False
+        old, new = (
+            ObservedProblem(problem_of(spec), spec.variables, lambda state: state) for spec in specs
+        )
+        result = compare(old, new, SearchLimits(states=most))
+    except SpecError:  # the evaluator has no answer where one of the two has no value
         return False
-    old, new = (
-        ObservedProblem(problem_of(spec), spec.variables, lambda state: state) for spec in specs
-    )
-    result = compare(old, new, SearchLimits(states=most))
     return result.end is SearchEnd.EXHAUSTED and result.equal

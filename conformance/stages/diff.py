@@ -256,24 +256,30 @@ class _Comparison:
         other = self._names[_other(distinction.side)]
         if not distinction.path.steps:
             return f"No initial state of {other} shows this."
-        action, _ = distinction.path.steps[-1]
-        count = len(distinction.elsewhere)
-        where = "its state there" if count == 1 else f"the {count:,} states in which it may be"
-        return (
-            f"{other} shows the same until this step. {self._instead(distinction, action, where)}"
-        )
+        return f"{other} shows the same until this step. {self._instead(distinction)}"
 
-    def _instead(self, distinction: Distinction, action: Action, where: str) -> str:
+    def _instead(self, distinction: Distinction) -> str:
         """What the other side does in the place of the last step."""
-        side = _other(distinction.side)
-        spec = self._prepared[side].spec
-        if action.name not in spec.all_kinds:
+        action, _ = distinction.path.steps[-1]
+        if action.name not in self._spec_of_other(distinction).all_kinds:
             return f"It has no action {action.name}."
-        for state in distinction.elsewhere:
-            for after in spec.successors_by(action, state):
-                report = "\n".join(f"  {change}" for change in self._difference(distinction, after))
-                return f"{action} leads elsewhere there (from here -> to there):\n{report}"
-        return f"{action} is not enabled in {where}."
+        after = self._same_action(distinction)
+        count = len(distinction.elsewhere)
+        if after is None:
+            where = "its state" if count == 1 else f"any of the {count:,} states in which it may be"
+            return f"{action} is not enabled in {where}."
+        report = "\n".join(f"  {change}" for change in self._difference(distinction, after))
+        return f"{action} leads elsewhere there (from here -> to there):\n{report}"
+
+    def _same_action(self, distinction: Distinction) -> State | None:
+        """Where the other side's action of that name leads; None if it is nowhere enabled."""
+        action, _ = distinction.path.steps[-1]
+        spec = self._spec_of_other(distinction)
+        states = (spec.successors_by(action, state) for state in distinction.elsewhere)
+        return next((after for targets in states for after in targets), None)
+
+    def _spec_of_other(self, distinction: Distinction) -> Spec:
+        return self._prepared[_other(distinction.side)].spec
 
     def _difference(self, distinction: Distinction, after: State) -> Iterable[str]:
         side, names = distinction.side, self._observation.names
@@ -282,12 +288,12 @@ class _Comparison:
         return map(str, changes(names, seen, shown))
 
     def _reasons(self, distinction: Distinction) -> tuple[Reason, ...]:
-        """Why the other side does not enable the last step."""
-        spec = self._prepared[_other(distinction.side)].spec
+        """Why the other side does not enable the last step, in the first state it may be in."""
         if not (distinction.path.steps and distinction.elsewhere):
             return ()
         action, _ = distinction.path.steps[-1]
-        if action not in spec.actions or spec.successors_by(action, distinction.elsewhere[0]):
+        spec = self._spec_of_other(distinction)
+        if action not in spec.actions or self._same_action(distinction) is not None:
             return ()
         return why_disabled(spec, action, distinction.elsewhere[0])
 

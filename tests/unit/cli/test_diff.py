@@ -94,7 +94,7 @@ def test_a_removed_guard_adds_behaviours(tmp_path: Path) -> None:
     assert finding["action"] == "Send"
     story = "\n".join(finding["story"])
     assert "3. Send" in story
-    assert "Send is not enabled in its state there." in story
+    assert "Send is not enabled in its state." in story
     assert "Len(queue) < Room is FALSE" in story
 
 
@@ -131,6 +131,7 @@ def test_another_effect_is_added_and_taken_away(tmp_path: Path) -> None:
 
     assert code == 1
     for side in ("added", "taken_away"):
+        assert "Why the spec does not enable" not in "\n".join(report[side][0]["story"])
         assert labels(report, side) == [("Send", report[side][0]["steps"], 3)]
         assert "leads elsewhere there" in "\n".join(report[side][0]["story"])
 
