@@ -45,6 +45,17 @@ def all_configured(models: Sequence[str], config: Path | None) -> list[str]:
     return [configured(model, config) for model in models or ([] if config is None else [""])]
 
 
+def constants_of(option: str, given: Sequence[str] | None) -> dict[str, str]:
+    """What an option says of constants, NAME=EXPRESSION each. UserError for another form."""
+    constants: dict[str, str] = {}
+    for text in given or ():
+        name, equals, expression = text.partition("=")
+        if not equals or not expression.strip():
+            raise UserError(f"{option} {text!r}: give NAME=EXPRESSION, such as 'Epochs=1..9'.")
+        constants[name.strip()] = expression.strip()
+    return constants
+
+
 SystemOption = Annotated[
     str | None,
     typer.Option(

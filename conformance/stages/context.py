@@ -195,16 +195,18 @@ def with_constants(model: Model, constants: Mapping[str, str]) -> Model:
 
     UserError if it has no constant of such a name.
     """
-    unknown = sorted({*constants} - {*model.constants})
+    known = {**model.constants, **model.literals}
+    unknown = sorted({*constants} - {*known})
     if unknown:
         raise UserError(
             f"The model {model.name} gives no value to a constant {unknown[0]}: its constants are "
-            f"{', '.join(model.constants)}. Name one of these."
+            f"{', '.join(known)}. Name one of these."
         )
     merged = {**model.constants, **constants}
     if merged == model.constants:
         return model
-    return replace(model, constants=merged, feeds_suite=False)
+    literals = {name: value for name, value in model.literals.items() if name not in constants}
+    return replace(model, constants=merged, literals=literals, feeds_suite=False)
 
 
 def announce_benches(context: Context, models: Iterable[Model], system: str | None) -> None:

@@ -1,7 +1,6 @@
 """Stage `formulas`: what still holds of the specification as a system's deviations override it.
 
-TLC stops at a violation. So a model is checked again without the formula that was violated, until
-the rest holds: what is left was checked in every state of the model.
+What is not broken was checked in every state of the model.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class ViolatedFormula:
 
     formula: str
     length: int
-    """States of TLC's counterexample, the initial one included."""
+    """States of TLC's counterexample, the initial one included; 0 of whole behaviours."""
     is_declared: bool
     """Whether the table says that a deviation breaks it."""
 
@@ -62,7 +61,8 @@ class WeakenedModel:
 
 def _formula_text(formula: ViolatedFormula) -> str:
     unknown = "" if formula.is_declared else ", which the table does not say"
-    return f"{formula.formula} ({formula.length} states{unknown})"
+    length = f"{formula.length} states" if formula.length else "a whole behaviour"
+    return f"{formula.formula} ({length}{unknown})"
 
 
 def weakened(context: Context, models: Sequence[Model], system: str) -> tuple[WeakenedModel, ...]:
@@ -94,30 +94,22 @@ def _formula_by_formula(
     judged = with_deviations(
         model, [msgspec.structs.replace(deviation, breaks=()) for deviation in deviations]
     )
-    broken: list[ViolatedFormula] = []
-    while True:
-        # A violation is what is looked for here: no finding of a check that was to hold.
-        outcome = check(judged, context.check).outcome
-        if outcome.result != "violated":
-            break
-        name = outcome.violated
-        broken.append(ViolatedFormula(name, len(outcome.steps), name in names))
-        judged = _without(judged, name)
-    holds = outcome.result == "holds"
+    # A violation is what is looked for here: no finding of a check that was to hold.
+    result = check(judged, replace(context.check, all_formulas=True))
+    outcome, broken = result.outcome, result.broken
+    names_broken = {item.formula for item in broken.formulas}
+    checked = (*judged.check.invariants, *judged.check.properties)
+    problem = broken.problem or (
+        "" if outcome.is_answer else f"TLC came to no end: {outcome.result}"
+    )
     return WeakenedModel(
         model.name,
         tuple(deviation.id for deviation in deviations),
-        (*judged.check.invariants, *judged.check.properties) if holds else (),
-        tuple(broken),
-        outcome.distinct_states or 0,
-        "" if holds else f"TLC came to no end: {outcome.result}",
+        () if problem else tuple(name for name in checked if name not in names_broken),
+        tuple(
+            ViolatedFormula(item.formula, item.length, item.formula in names)
+            for item in broken.formulas
+        ),
+        broken.states if broken.formulas else outcome.distinct_states or 0,
+        problem,
     )
-
-
-def _without(model: Model, formula: str) -> Model:
-    check = msgspec.structs.replace(
-        model.check,
-        invariants=tuple(name for name in model.check.invariants if name != formula),
-        properties=tuple(name for name in model.check.properties if name != formula),
-    )
-    return replace(model, check=check)

@@ -353,6 +353,14 @@ class Spec:
         bodies = (definition.body for definition in self.module.definitions.values())
         return any(analysis.of(body).impure & (IMPURE - {"TLCGet"}) for body in bodies)
 
+    @cached_property
+    def depends_on_search(self) -> bool:
+        """Whether its states and steps depend on more than the state, as by TLCGet("level")."""
+        analysis, (init, step) = self.machine.analysis, self._init_and_next
+        bounds = (*self.config.constraints, *self.config.action_constraints)
+        bodies = (self.program.operator(name, "a constraint").body for name in bounds)
+        return any(analysis.of(body).impure - {RECURSIVE} for body in (init, step.body, *bodies))
+
     def initial_states(self) -> Sequence[State]:
         """The initial states, each once, in a fixed order."""
         return tuple(dict.fromkeys(self.generated_initial_states()))
@@ -721,6 +729,11 @@ class Spec:
             return TRUE
         definition = self.program.operator(self.config.specification, "the specification")
         return self._behaviours(self._reader.parts(definition.body).rest)
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether the specification says anything of whole behaviours."""
+        return self.fairness != TRUE
 
     def _behaviours(self, parts: Sequence[s.Expr]) -> Temporal:
         reader = BehaviourReader(

@@ -382,7 +382,7 @@ class _BreadthFirstSearch:
         self.problem.session.statistics = self._statistics
         try:
             end = self._explore(cancelled, progress)
-            if end is SearchEnd.EXHAUSTED and not self.violations:
+            if end is SearchEnd.EXHAUSTED:
                 self._judge_behaviours(cancelled)
                 if self.violations and self.limits.stop_at_violation:
                     end = SearchEnd.VIOLATION

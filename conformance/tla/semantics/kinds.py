@@ -135,7 +135,7 @@ def match_sets(a: Collection[Value], b: Collection[Value]) -> None:
         few, many = (a, b) if len(a) <= len(b) else (b, a)
         for element in few:
             if element in many:
-                _match(element, _found(element, many))
+                _match(element, _equal_element(element, many))
 
 
 def union(a: frozenset[Value], b: frozenset[Value]) -> frozenset[Value]:
