@@ -97,7 +97,15 @@ def test_conformance_imports_point_downwards(path: Path) -> None:
             assert LAYERS[top] <= own, f"{dotted(path)} imports {name} of a higher layer"
 
 
-OWN_ADAPTERS = ("acknowledgement", "controller", "delayed", "group", "offsets", "replication")
+OWN_ADAPTERS = (
+    "acknowledgement",
+    "controller",
+    "delayed",
+    "directories",
+    "group",
+    "offsets",
+    "replication",
+)
 """Adapters of `impl`. All other systems are foreign: a fault in impl must not change what is said
 of them, so they do not stand on it, not even by way of another module."""
 OF_OWN_ADAPTERS = tuple(f"conformance.systems.{name}" for name in (*OWN_ADAPTERS, "threads"))

@@ -263,7 +263,7 @@ def test_moved_log_replaces_the_old_one_and_survives_a_restart() -> None:
     logs = manager(disk)
     log = logs.get_or_create_log(TP, "logs")
     log.append_as_leader(records(2), 3)
-    future = logs.create_future_log(TP, "other")
+    future = logs.get_or_create_future_log(TP, "other")
     future.append_as_follower(log.read(0, 1000).records)
 
     logs.replace_current_with_future_log(log, future)
@@ -321,7 +321,7 @@ def test_unfinished_move_is_found_again_and_deletions_are_finished() -> None:
     disk = MemoryDisk()
     logs = manager(disk)
     logs.get_or_create_log(TP, "logs")
-    logs.create_future_log(TP, "other").append_as_follower(batch(0, 0))
+    logs.get_or_create_future_log(TP, "other").append_as_follower(batch(0, 0))
     disk.open(f"logs/gone-0.{1:032x}-delete/00000000000000000000.log")
 
     again = manager(disk)
