@@ -72,6 +72,8 @@ class LogManager:
     def _load_directory(self, directory: str) -> None:
         marker = f"{directory}/{CLEAN_SHUTDOWN_FILE}"
         had_clean_shutdown = self._disk.exists(marker)
+        # First of all: who dies while it loads has not shut down in order (KAFKA-10471).
+        self._disk.remove(marker)
         starts = self._start_offsets[directory].read()
         recovery_points = self._recovery_points[directory].read()
         for name in self._disk.names(directory):
@@ -92,7 +94,6 @@ class LogManager:
                 had_clean_shutdown,
             )
             self._remember(partition, log, self._future if kind else self._current)
-        self._disk.remove(marker)
 
     def _load(
         self,

@@ -35,6 +35,7 @@ TypeOK ==
   /\ lastEpoch \in Epochs
   /\ committed \in Offsets
   /\ seen \in SUBSET Epochs
+  /\ settled \in BOOLEAN
 
 (***************************************************************************)
 (* Invariants.                                                             *)
@@ -85,7 +86,8 @@ Swaps == directory' # directory
 
 \* No record that was committed is lost or replaced.
 CommittedNeverLost ==
-  [][SubSeq(log'["current"], 1, committed) = SubSeq(current.log, 1, committed)]_vars
+  [][/\ committed <= Len(log'["current"])
+     /\ SubSeq(log'["current"], 1, committed) = SubSeq(current.log, 1, committed)]_vars
 
 \* What a swap puts in place of the log is the same log, record by record.
 SwapIsEqual == [][Swaps => log'["current"] = log["current"]]_vars

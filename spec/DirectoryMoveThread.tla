@@ -60,17 +60,20 @@ Directories == {"d1", "d2"}
 (* seen        | leader epochs of which this broker had a record, or which *)
 (*             | it led: an epoch names one history, so of an epoch that   *)
 (*             | was truncated away nothing else comes back                *)
+(* settled     | this follower has truncated, or taken a record, in this   *)
+(*             | epoch: its log is a prefix of its leader's from then on   *)
 (***************************************************************************)
 VARIABLES
   role, leaderEpoch, directory, moving, log, highWatermark, epochCache, failed,
-  fetchState, fetchOffset, fetchEpoch, channel, unadded, unmarked, lastEpoch, committed, seen
+  fetchState, fetchOffset, fetchEpoch, channel, unadded, unmarked, lastEpoch, committed, seen,
+  settled
 
 broker == <<role, leaderEpoch, directory, failed>>
 copies == <<log, highWatermark, epochCache>>
 logs   == <<moving, copies>>
 fetch  == <<fetchState, fetchOffset, fetchEpoch>>
 calls  == <<unadded, unmarked>>
-ghosts == <<lastEpoch, committed, seen>>
+ghosts == <<lastEpoch, committed, seen, settled>>
 vars   == <<broker, logs, fetch, channel, calls, ghosts>>
 
 EpochsOrNone  == Epochs \union {NoEpoch}
@@ -117,7 +120,7 @@ Init ==
   /\ fetchState = "None" /\ fetchOffset = 0 /\ fetchEpoch = NoEpoch
   /\ channel = NoMessage
   /\ unadded = NoOffset /\ unmarked = NoOffset
-  /\ lastEpoch = 0 /\ committed = 1 /\ seen = {0}
+  /\ lastEpoch = 0 /\ committed = 1 /\ seen = {0} /\ settled = TRUE
 
 Untracked == fetchState' = "None" /\ fetchOffset' = 0 /\ fetchEpoch' = NoEpoch
 
@@ -141,6 +144,8 @@ CancelMove(d) ==
   /\ Untracked
   /\ UNCHANGED <<broker, channel, calls, ghosts>>
 
+AlterReplicaLogDirs(d) == StartMove(d) \/ CancelMove(d)
+
 (***************************************************************************)
 (* The rest of the cluster.                                                *)
 (***************************************************************************)
@@ -158,6 +163,7 @@ Elected(newRole, r, f, follows) ==
   /\ GetsCopies(r, f)
   /\ committed' = Max(committed, r.hw)
   /\ seen' = IF newRole = "leader" THEN seen \union {NextEpoch} ELSE seen
+  /\ settled' = (newRole = "leader")
   /\ unadded' = IF follows /\ AddsLogDirFetchers(newRole) THEN f.hw ELSE NoOffset
 
 AsLeader(r) ==
@@ -183,7 +189,7 @@ AppendAsLeader ==
   /\ LET appended == AppendRecord(current, leaderEpoch)
      IN  /\ GetsCopies([appended EXCEPT !.hw = LogEnd(appended)], future)
          /\ committed' = Max(committed, LogEnd(appended))
-  /\ UNCHANGED <<broker, moving, fetch, channel, calls, lastEpoch, seen>>
+  /\ UNCHANGED <<broker, moving, fetch, channel, calls, lastEpoch, seen, settled>>
 
 \* ReplicaFetcherThread.processPartitionData: the leader sends a record of an epoch up to its own.
 \* It had not committed more than before.
@@ -192,20 +198,18 @@ AppendAsFollower(e) ==
   /\ LatestEpoch(current.cache) <= e /\ e <= leaderEpoch
   /\ e \notin seen \/ current.log[Len(current.log)] = e
   /\ GetsCopies(AppendRecord(current, e), future)
-  /\ seen' = seen \union {e}
+  /\ seen' = seen \union {e} /\ settled' = TRUE
   /\ UNCHANGED <<broker, moving, fetch, channel, calls, lastEpoch, committed>>
 
 \* ReplicaFetcherThread.truncate, its first part: where the leader's log diverges; never below
-\* what was committed, nor what that leader wrote. Of an epoch without a record only the cache
-\* has to be cut.
+\* what was committed. Of an epoch without a record only the cache has to be cut.
 TruncateCurrent(o) ==
-  /\ role = "follower" /\ unmarked = NoOffset
+  /\ role = "follower" /\ ~settled
   /\ committed <= o /\ o <= LogEnd(current)
-  /\ \A i \in (o + 1)..Len(current.log) : current.log[i] < leaderEpoch
   /\ TruncateTo(current, o) # current
   /\ GetsCopies(TruncateTo(current, o), future)
-  /\ unmarked' = o
-  /\ UNCHANGED <<broker, moving, fetch, channel, unadded, ghosts>>
+  /\ unmarked' = o /\ settled' = TRUE
+  /\ UNCHANGED <<broker, moving, fetch, channel, unadded, lastEpoch, committed, seen>>
 
 (***************************************************************************)
 (* What the other threads of the broker tell the thread.                   *)
@@ -339,6 +343,9 @@ WithFetchedData(r, m) ==
 \* Partition.runCallbackIfFutureReplicaCaughtUp (KAFKA-8002): only log ends are compared.
 CaughtUp(cur, fut) == LogEnd(cur) = LogEnd(fut)
 
+\* With ZooKeeper nobody else is asked; DirectoryAssignment has KRaft's rule.
+MayBePromoted == TRUE
+
 \* LogManager.replaceCurrentWithFutureLog
 SwappedHighWatermark(cur, fut) == Min(cur.hw, LogEnd(fut))
 
@@ -350,7 +357,7 @@ Swap(fut) ==
 
 Appends(m) ==
   LET fut == WithFetchedData(future, m)
-  IN  IF CaughtUp(current, fut) THEN Swap(fut)
+  IN  IF CaughtUp(current, fut) /\ MayBePromoted THEN Swap(fut)
       ELSE /\ GetsCopies(current, fut)
            /\ fetchOffset' = LogEnd(fut)
            /\ UNCHANGED <<directory, moving, fetchState, fetchEpoch>>
@@ -365,11 +372,14 @@ Resets ==
 
 NothingHappens == UNCHANGED <<directory, logs, fetch>>
 
+FetchResponseCounts ==
+  fetchState = "Fetching" /\ channel.fetchOffset = fetchOffset /\ ResponseIsOfEpoch(channel)
+
 \* AbstractFetcherThread.processFetchRequest
 ProcessFetchResponse ==
   /\ channel.type = "FetchResponse"
   /\ channel' = NoMessage
-  /\ IF fetchState # "Fetching" \/ channel.fetchOffset # fetchOffset \/ ~ResponseIsOfEpoch(channel)
+  /\ IF ~FetchResponseCounts
      THEN NothingHappens
      ELSE CASE channel.error = "NONE" -> Appends(channel)
             [] channel.error = "OFFSET_OUT_OF_RANGE" -> Resets
@@ -419,7 +429,7 @@ ThreadSteps ==
   \/ AddFetcher \/ MarkForTruncation
 
 Next ==
-  \/ \E d \in Directories : StartMove(d) \/ CancelMove(d) \/ FailDirectory(d)
+  \/ \E d \in Directories : AlterReplicaLogDirs(d) \/ FailDirectory(d)
   \/ BecomeLeader \/ BecomeFollower \/ AppendAsLeader
   \/ \E e \in Epochs : AppendAsFollower(e)
   \/ \E o \in Offsets : TruncateCurrent(o)

@@ -25,10 +25,12 @@ _MOVER = frozenset(
         "ProcessFetchResponse",
     }
 )
+_METADATA = frozenset({"BecomeLeader", "BecomeFollower", "AddFetcher"})
+_ADMINISTRATOR = frozenset({"AlterReplicaLogDirs"})
 _THREADS: tuple[frozenset[str], ...] = (
     _MOVER,
-    frozenset({"BecomeLeader", "BecomeFollower", "AddFetcher"}),
-    frozenset({"StartMove", "CancelMove"}),
+    _METADATA,
+    _ADMINISTRATOR,
     frozenset({"AppendAsLeader"}),
     frozenset({"AppendAsFollower", "TruncateCurrent", "MarkForTruncation"}),
 )
@@ -50,8 +52,7 @@ class DirectoriesSystem:
         self._interruptible = False
         self._concurrency: StartedThreads | InterruptibleThreads = StartedThreads()
         self._actions: dict[str, Callable[..., None]] = {
-            "StartMove": self._alter,
-            "CancelMove": self._alter,
+            "AlterReplicaLogDirs": self._alter,
             "BecomeLeader": lambda: self._elect(leads=True),
             "BecomeFollower": lambda: self._elect(leads=False),
             "AppendAsLeader": lambda: self._broker.append_as_leader(),
@@ -142,8 +143,8 @@ class DirectoriesSystem:
 
     @property
     def voluntary(self) -> frozenset[str]:
-        """What the broker's threads start by themselves."""
-        return self.offerable
+        """What the broker's threads start by themselves, and what its leader may send."""
+        return self.offerable | {"AppendAsFollower"}
 
     @property
     def unconditional(self) -> frozenset[str]:
@@ -153,13 +154,17 @@ class DirectoriesSystem:
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether two threads of the broker take these.
 
-        Of an election some interruptions are none: it waits for a truncation, the mark included,
-        which is a step of its own here; and it reads the future log's high watermark without the
-        mover's lock, so what it registers may lie between two values of the specification. The
-        thread forgets what was registered of a move that ended, and truncates by epochs.
+        Of an election some interruptions are none. It waits for a truncation, the mark included,
+        which is a step of its own here. No move begins or is given up until it is over, its
+        registration of fetchers included, which is a step of its own, too. And it reads the future
+        log's high watermark without the mover's lock, so what it registers may lie between two
+        values of the specification: the thread drops what was registered of a move that ended, and
+        truncates by epochs.
         """
         names = {running.name, between.name}
         if names & _ELECTIONS and names & _NOT_BESIDE_ELECTIONS:
+            return False
+        if names & _METADATA and names & _ADMINISTRATOR:
             return False
         own = [names for names in _THREADS if running.name in names]
         others = [names for names in _THREADS if between.name in names]
