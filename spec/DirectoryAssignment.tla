@@ -51,7 +51,10 @@ Processes ==
      ELSE UNCHANGED <<promotion, request>>
   /\ UNCHANGED <<assigned, unlearned>>
 
-Cancels(d) == CancelMove(d) /\ Reverts /\ UNCHANGED <<assigned, unlearned>>
+Alters(d) ==
+  /\ AlterReplicaLogDirs(d)
+  /\ IF moving THEN Reverts ELSE UNCHANGED <<promotion, request>>
+  /\ UNCHANGED <<assigned, unlearned>>
 
 \* addPartitions overwrites the promotion state, whether or not the fetch state stays.
 Adds == AddFetcher /\ promotion' = "None" /\ UNCHANGED <<assigned, request, unlearned>>
@@ -90,11 +93,10 @@ Starts(newRole, saved) ==
           /\ channel' = NoMessage /\ unmarked' = NoOffset
 
 AssignmentNext ==
-  \/ \E d \in Directories : Cancels(d)
+  \/ \E d \in Directories : Alters(d)
   \/ Processes \/ Adds \/ Accept \/ Learn
   \/ \E newRole \in {"leader", "follower"}, saved \in BOOLEAN : Starts(newRole, saved)
-  \/ /\ \/ \E d \in Directories : StartMove(d)
-        \/ BecomeLeader \/ BecomeFollower \/ AppendAsLeader
+  \/ /\ \/ BecomeLeader \/ BecomeFollower \/ AppendAsLeader
         \/ \E e \in Epochs : AppendAsFollower(e)
         \/ \E o \in Offsets : TruncateCurrent(o)
         \/ TruncateToHighWatermark \/ SendEpochRequest \/ HandleEpochRequest

@@ -129,22 +129,15 @@ Untracked == fetchState' = "None" /\ fetchOffset' = 0 /\ fetchEpoch' = NoEpoch
 (***************************************************************************)
 
 \* ReplicaManager.alterReplicaLogDirs, under replicaStateChangeLock. It creates the future log,
-\* or, asked for the directory of the current log, gives a move up.
-StartMove(d) ==
-  /\ d \in Requested /\ d # directory
-  /\ IsOnline /\ failed = {} /\ unadded = NoOffset /\ ~moving
-  /\ moving' = TRUE
-  /\ fetchState' = "Truncating" /\ fetchOffset' = 0 /\ fetchEpoch' = leaderEpoch
-  /\ UNCHANGED <<broker, copies, channel, calls, ghosts>>
-
-CancelMove(d) ==
-  /\ d \in Requested /\ d = directory
-  /\ IsOnline /\ failed = {} /\ unadded = NoOffset /\ moving
-  /\ moving' = FALSE /\ GetsCopies(current, EmptyLog)
-  /\ Untracked
+\* or, asked for the directory of the current log, gives a move up. Else nothing happens.
+AlterReplicaLogDirs(d) ==
+  /\ d \in Requested /\ moving = (d = directory)
+  /\ IsOnline /\ failed = {} /\ unadded = NoOffset
+  /\ moving' = ~moving
+  /\ GetsCopies(current, EmptyLog)
+  /\ IF moving THEN Untracked
+     ELSE fetchState' = "Truncating" /\ fetchOffset' = 0 /\ fetchEpoch' = leaderEpoch
   /\ UNCHANGED <<broker, channel, calls, ghosts>>
-
-AlterReplicaLogDirs(d) == StartMove(d) \/ CancelMove(d)
 
 (***************************************************************************)
 (* The rest of the cluster.                                                *)
