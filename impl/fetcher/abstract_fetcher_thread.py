@@ -323,10 +323,10 @@ class AbstractFetcherThread(ShutdownableThread):
                     continue
                 latest_epoch = self.latest_epoch(partition)
                 if latest_epoch is not None and self.is_offset_for_leader_epoch_supported:
-                    self._marked_since_asked.discard(partition)
                     with_epoch[partition] = EpochData(state.current_leader_epoch, latest_epoch)
                 else:
                     without_epoch.append(partition)
+            self._marked_since_asked.difference_update(with_epoch)
         return TruncatingPartitions(with_epoch, tuple(without_epoch))
 
     def truncate_to_epoch_end_offsets(self, requests: Mapping[TopicPartition, EpochData]) -> None:

@@ -108,7 +108,7 @@ class SteppedLogDirsManager(ReplicaAlterLogDirsManager):
         super().mark_partitions_for_truncation(_THIS, TOPIC_PARTITION, marked)
 
 
-class Broker:
+class TwoDirectoryBroker:
     """A broker's process; a restart is a new object on the same disk."""
 
     def __init__(self, disk: MemoryDisk, concurrency: Concurrency) -> None:

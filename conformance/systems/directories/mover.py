@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from conformance.systems.directories.broker import TOPIC_PARTITION, Broker
+from conformance.systems.directories.broker import TOPIC_PARTITION, TwoDirectoryBroker
 from conformance.systems.protocol import ActionRefused
 from impl.fetcher.leader_endpoint import ReplicaFetch
 from impl.fetcher.replica_alter_log_dirs_thread import ReplicaAlterLogDirsThread
@@ -32,7 +32,7 @@ class FetchCall:
 class Mover:
     """Steps the thread of one broker process."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: TwoDirectoryBroker) -> None:
         self._broker = broker
         self.call: EpochCall | FetchCall | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from conformance.systems.directories.broker import DIRECTORIES, TOPIC_PARTITION, Broker
+from conformance.systems.directories.broker import DIRECTORIES, TOPIC_PARTITION, TwoDirectoryBroker
 from conformance.systems.directories.mover import EpochCall, FetchCall, Mover
 from conformance.tla import Fn, Value
 from impl.disk import parent
@@ -17,7 +17,7 @@ _NO_OFFSET = -1
 _FUTURE = "-future"
 
 
-class InconsistentState(Exception):
+class InconsistentDirectories(Exception):
     """What an object says of itself cannot be."""
 
 
@@ -25,7 +25,7 @@ class InconsistentState(Exception):
 class DirectoriesView:
     """A broker's process, its thread of moves, and the logs that it had when a directory failed."""
 
-    broker: Broker
+    broker: TwoDirectoryBroker
     mover: Mover
     current: Log
     future: Log | None
@@ -59,7 +59,7 @@ def _is_moving(view: DirectoriesView) -> bool:
     names = [name for folder in DIRECTORIES for name in disk.names(folder)]
     futures = [name for name in names if name.endswith(_FUTURE)]
     if len(futures) > 1:
-        raise InconsistentState(f"there are several future logs: {futures}")
+        raise InconsistentDirectories(f"there are several future logs: {futures}")
     return bool(futures)
 
 
@@ -67,7 +67,9 @@ def _of_copies(view: DirectoriesView, show: Callable[[Log], Value], absent: Valu
     future = absent
     if _is_moving(view):
         if view.future is None:
-            raise InconsistentState("a future log lies in a directory, and nobody knows of it")
+            raise InconsistentDirectories(
+                "a future log lies in a directory, and nobody knows of it"
+            )
         future = show(view.future)
     return Fn({"current": show(view.current), "future": future})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from conformance.systems.directories.broker import TOPIC_PARTITION, Broker
+from conformance.systems.directories.broker import TOPIC_PARTITION, TwoDirectoryBroker
 from conformance.systems.directories.mover import Mover
 from conformance.systems.directories.observation import OF_BROKER, VARIABLES, DirectoriesView
 from conformance.systems.protocol import ActionRefused, Observation
@@ -184,7 +184,7 @@ class DirectoriesSystem:
     # ---- steps -----------------------------------------------------------------------------
 
     def _start(self, disk: MemoryDisk) -> None:
-        self._broker = Broker(disk, self._concurrency)
+        self._broker = TwoDirectoryBroker(disk, self._concurrency)
         self._mover = Mover(self._broker)
         self._future = None
 
