@@ -94,7 +94,8 @@ SwapIsEqual == [][Swaps => log'["current"] = log["current"]]_vars
 
 \* Consumers see nothing of a swap.
 SwapKeepsHighWatermark ==
-  [][Swaps /\ leaderEpoch' = leaderEpoch => highWatermark'["current"] = highWatermark["current"]]_vars
+  [][Swaps /\ leaderEpoch' = leaderEpoch
+       => highWatermark'["current"] = highWatermark["current"]]_vars
 
 \* Followers that ask where an epoch with records ends are answered as before the swap...
 Answer(r, asked) == EndOffsetFor(r.cache, asked, LogEnd(r))

@@ -9,7 +9,8 @@
 (* What the rest of the cluster does is environment: who leads, what a     *)
 (* leader of elsewhere sends, where it makes this replica truncate. This   *)
 (* broker is alone in its ISR whenever it leads, so what it appends is     *)
-(* committed. The processes of Replication.tla are one broker of this one. *)
+(* committed. It is one of the brokers of Replication.tla, seen more       *)
+(* closely.                                                                *)
 (*                                                                         *)
 (* Left out: log start offsets (DeleteRecords amid a move), the quota of   *)
 (* moves (a thread that waits), a loss of records that were not flushed    *)
@@ -237,7 +238,8 @@ MarkForTruncation ==
   /\ IF MayBeMarked
      THEN fetchState' = "Truncating" /\ fetchOffset' = MarkedOffset /\ UNCHANGED fetchEpoch
      ELSE UNCHANGED fetch
-  /\ channel' = IF MayBeMarked /\ channel.type \in EpochMessages THEN Overtaken(channel) ELSE channel
+  /\ channel' = IF MayBeMarked /\ channel.type \in EpochMessages THEN Overtaken(channel)
+                ELSE channel
   /\ UNCHANGED <<broker, logs, unadded, ghosts>>
 
 (***************************************************************************)
