@@ -103,6 +103,7 @@ OWN_ADAPTERS = (
     "acknowledgement",
     "controller",
     "delayed",
+    "directories",
     "group",
     "offsets",
     "replication",

@@ -31,6 +31,8 @@ MODELS = (
     "controller/elections-2b",
     "delayed/both-keys",
     "delayed/two-deadlines",
+    "directories/cancels",
+    "directories/restarts",
     "group/protocols-2m",
     "group/static-restart-2m",
     "replication/bench/kip320-fine-2b",
