@@ -16,7 +16,8 @@ from benchmarks.planted_clients import FAULTS, NONE, Bench, Fault, Library, name
 from conformance.modelcheck.cache import cache_dir
 from conformance.stages.client import ExampleTally
 
-BENCH = Bench(jobs=2, seed=1, patience=3.0)
+BENCH = Bench(jobs=2, seed=1, patience=6.0)
+"""franz-go sends a refused request again after a backoff of up to 5 s."""
 OF_EACH = 3
 """Examples of each fault."""
 Tallies = dict[str, ExampleTally]
