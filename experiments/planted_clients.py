@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from conformance.client.example import aim_of
+from conformance.client.example import aims_of, has_instance
 from conformance.events import Finding
 from conformance.stages.client import (
     BoundVariant,
@@ -70,7 +70,7 @@ def _text_of(finding: Finding) -> str:
 
 
 def _aims_at(number: int, cause: tuple[str, str]) -> bool:
-    aim = aim_of(number)
+    aim = aims_of(number, is_static=has_instance(number))[0]
     return (aim.api, aim.answer) == cause
 
 

@@ -20,6 +20,7 @@ import msgspec
 
 from conformance.bugs.fault import BlindSpot, Catalogue, Fault, PatchMismatch, relocated
 from conformance.bugs.worker import BugJob, FaultSearchResult, PartStarted
+from conformance.children import end_with_us
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
 from conformance.printable import counted
 from conformance.resources import resource_root
@@ -316,6 +317,7 @@ def running(
         stdout=subprocess.PIPE,
         stderr=errors,
     )
+    end_with_us(process)
     try:
         yield process
     finally:

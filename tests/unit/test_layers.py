@@ -16,6 +16,7 @@ LAYERS: dict[str, int] = {
     "conformance.errors": 0,
     "conformance.verdict": 0,
     "conformance.events": 0,
+    "conformance.children": 0,
     "conformance.garbage": 0,
     "conformance.resources": 0,
     "conformance.files": 0,

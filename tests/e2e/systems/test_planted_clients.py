@@ -18,7 +18,7 @@ from conformance.stages.client import ExampleTally
 from experiments import planted_clients as planted
 from experiments.planted_clients import FAULTS, NONE, Bench, Fault, Library, named
 
-BENCH = Bench(jobs=2, seed=1, patience=5.0)
+BENCH = Bench(jobs=2, seed=1, patience=6.0)
 OF_EACH = 3
 """Examples of each fault that run first, side by side with the other faults'."""
 AT_MOST = 12
