@@ -18,7 +18,7 @@ from conformance.stages.client import ExampleTally
 
 BENCH = Bench(jobs=2, seed=1, patience=6.0)
 """franz-go sends a refused request again after a backoff of up to 5 s."""
-OF_EACH = 3
+OF_EACH = 5
 """Examples of each fault."""
 Tallies = dict[str, ExampleTally]
 """What the runs of a library come to, by the fault's name."""
