@@ -183,11 +183,11 @@ def aims_of(number: int, *, is_static: bool) -> tuple[DutyKind, ...]:
     """What an example aims at, and what in its place if that is in vain, and so on.
 
     The next kind comes with every second example, so that static and dynamic clients have all.
-    Nobody fences a client without an instance id.
+    Nobody fences a client without an instance id: it aims at the kind after that.
     """
-    aims = [kind for kind in AIMS if is_static or kind.answer != "FENCED_INSTANCE_ID"]
-    first = (number - 1) // 2 % len(aims)
-    return (*aims[first:], *aims[:first])
+    first = (number - 1) // 2 % len(AIMS)
+    aims = (*AIMS[first:], *AIMS[:first])
+    return tuple(kind for kind in aims if is_static or kind.answer != "FENCED_INSTANCE_ID")
 
 
 async def run_example(
