@@ -191,8 +191,8 @@ def _departures(card: ScoreCard) -> Iterator[str]:
             f"met {counted(departure.count, 'time')}" if departure.count else "",
             f"in {counted(len(areas), 'suite')} of {'; '.join(dict.fromkeys(areas))}",
         ]
-        said = _cell(", ".join(filter(None, parts)))
-        yield f"- {_cell(departure.title)}: {said}{_link(departure.story)}"
+        details = _cell(", ".join(filter(None, parts)))
+        yield f"- {_cell(departure.title)}: {details}{_link(departure.story)}"
 
 
 def _rank(departure: Departure) -> tuple[bool, bool, str]:
