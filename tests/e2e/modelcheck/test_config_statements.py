@@ -103,8 +103,8 @@ def test_it_counts_or_is_named(
 def test_a_property_that_is_given_up_leaves_the_verdict_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = partial(python_engine.search, limits=SearchLimits(behaviour_steps=3))
-    monkeypatch.setattr(python_engine, "search", few)
+    few = partial(SearchLimits, behaviour_steps=3)
+    monkeypatch.setattr(python_engine, "SearchLimits", few)
     monkeypatch.chdir(tmp_path)
     Path("Own.tla").write_text(MODULE)
     Path("Own.cfg").write_text("\n".join([*BASE.values(), "PROPERTY Often"]))
