@@ -54,7 +54,9 @@ class RuntimeSystem:
         if not isinstance(names, frozenset) or not isinstance(most, int):
             raise UserError("Brokers must be a set, MaxBatch a number.")
         self._names = sorted(map(str, names))
-        self._max_message_bytes = RECORD_BATCH_OVERHEAD + most * _PLAIN_RECORD
+        # A tombstone is smaller than a value: where a batch takes one record, any record fills it.
+        size = most * _PLAIN_RECORD if most > 1 else 1
+        self._max_message_bytes = RECORD_BATCH_OVERHEAD + size
         self._actions: dict[str, Callable[..., None]] = {
             "Write": self._write,
             "FlushBatch": self._flush,
