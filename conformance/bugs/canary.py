@@ -28,9 +28,9 @@ def run_canary(context: Context, benches: Sequence[Workbench]) -> None:
             result = run_fault(catalogue, fault, effort)
             outcome.verdict = result.verdict
             outcome.figures = result.to_json()
-            outcome.summary = f"{result.summary()}{_consequence(result.search)}"
+            outcome.summary = f"{result.summary()}{_consequence(result.found)}"
             if result.verdict is Verdict.FAIL:
-                context.emit(survivor(fault, result.search))
+                context.emit(survivor(fault, result.found))
 
 
 def _consequence(result: FaultSearchResult) -> str:

@@ -21,13 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.bugs.fault import copied
-from conformance.children import end_with_parent
 from conformance.systems.bundled import import_copy, import_name
 
 _KEPT = (
     "conformance.systems.bundled",
     "conformance.systems.protocol",
-    "conformance.registry",
+    "conformance.systems.registry",
 )
 """Modules of the adapters' package that import nothing of the implementation."""
 _RAISED = b"raised "
@@ -98,9 +97,8 @@ class Forks:
         sys.stdout.flush()
         sys.stderr.flush()
         reading, writing = os.pipe()
-        parent, pid = os.getpid(), os.fork()
+        pid = os.fork()
         if pid == 0:
-            end_with_parent(parent)
             os.close(reading)
             _work_and_leave(task, folder, self._package, writing)
         os.close(writing)

@@ -105,5 +105,5 @@ class UnjudgedSubject:
 class FindingNotes:
     """Collects both while a partition is judged."""
 
-    discoveries: list[Discovery] = field(default_factory=list)
+    found: list[Discovery] = field(default_factory=list)
     unjudged: list[UnjudgedSubject] = field(default_factory=list)

@@ -86,7 +86,7 @@ def behaviour_of(
         _ending(divergence),
         tuple(reasons),
         departs=True,
-        format_action=action_text,
+        told=action_text,
     )
 
 

@@ -15,7 +15,6 @@ from conformance.systems.shared.replication.controller import (
     Controller,
     DecidedIsr,
 )
-from conformance.systems.shared.replication.offers import IsrProposal
 from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import Clock, MockClock
 from impl.concurrency import Concurrency
@@ -307,13 +306,13 @@ class Broker:
                 replica.state = replace(replica.state, last_caught_up_time_ms=now)
         partition.maybe_shrink_isr()
 
-    def proposals(self) -> list[IsrProposal]:
-        """The ISR changes that this leader would propose; AlterPartitionManager has one in flight.
+    def proposals(self) -> list[tuple[str, int, LeaderAndIsr]]:
+        """The ISR changes that this leader would propose: ExpandIsr or ShrinkIsr, of whom, what.
 
         Asked of the partition's own predicates: nothing changes, and no time passes.
         """
         partition = self.partition
-        if partition is None or not partition.is_leader or self.alter_partition is not None:
+        if partition is None or not partition.is_leader:
             return []
         lagging = partition.get_out_of_sync_replicas(_ANY_LAG_MS)
         result = []
@@ -323,8 +322,7 @@ class Broker:
             shrink = partition.isr_shrink(lagging & {replica.broker_id})
             for name, proposed in (("ExpandIsr", expansion), ("ShrinkIsr", shrink)):
                 if proposed is not None:
-                    sent = proposed.sent_leader_and_isr
-                    result.append(IsrProposal(name, self.id, replica.broker_id, sent))
+                    result.append((name, replica.broker_id, proposed.sent_leader_and_isr))
         return result
 
     def checkpoint_high_watermark(self, high_watermark: int) -> None:
@@ -351,16 +349,13 @@ class Broker:
         if not self._settings.two_step_isr:
             on_complete(_in_impl(self._controller.alter_partition(self.id, proposed)))
         elif self.alter_partition is None:
-            self.alter_partition = AlterPartitionItem(
-                proposed, lambda decision: on_complete(_in_impl(decision))
-            )
+            self.alter_partition = AlterPartitionItem(proposed, on_complete)
 
-    def complete_alter_partition(self) -> None:
+    def complete(self, item: AlterPartitionItem) -> None:
         """The controller's answer arrives."""
-        item, self.alter_partition = self.alter_partition, None
-        if item is None:
-            raise ActionRefused("no AlterPartition is in flight")
-        item.complete()
+        if item.decision is None or item.on_complete is None:
+            raise ActionRefused("no answer to an AlterPartition has arrived")
+        item.on_complete(_in_impl(item.decision))
 
     def _epoch_of_last_fetch(self, broker_id: int) -> int | None:
         partition = self.partition

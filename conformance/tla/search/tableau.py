@@ -8,7 +8,7 @@ ever (Couvreur, On-the-fly verification of linear temporal logic, 1999).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from conformance.tla.semantics.behaviours import (
@@ -35,21 +35,15 @@ class Choice:
     pending: tuple[Temporal, ...] = ()
 
 
-def choices(obligation: Obligation, going: Callable[[], None] = lambda: None) -> tuple[Choice, ...]:
+def choices(obligation: Obligation) -> tuple[Choice, ...]:
     """The ways to begin, without those that ask for more than another one does.
-
-    There may be very many for a large formula: `going` is called for each, and may end the work.
 
     A behaviour that satisfies what it must as soon as it can finds its way through the others, too:
     it puts off nothing that it need not.
     """
-    ways: dict[Choice, None] = {}
-    for way in _complete(Choice(pending=tuple(obligation))):
-        going()
-        ways[way] = None
+    ways = sorted(dict.fromkeys(_complete(Choice(pending=tuple(obligation)))), key=_asked)
     kept: list[Choice] = []
-    for way in sorted(ways, key=_asked):
-        going()
+    for way in ways:
         if not any(_asks_less(item, way) for item in kept):
             kept.append(way)
     return tuple(kept)

@@ -21,7 +21,6 @@ FAMILIES = (
     "consumer",
     "offsets",
     "runtime",
-    "directories",
 )
 ROW = re.compile(r"^\| `([\w/-]+)` \| ([^|]+) \| ((?:ci|nightly) \| .*) \|$", re.MULTILINE)
 

@@ -7,14 +7,12 @@ takes for dead) are the arguments of the spec's actions; whether it accepts an I
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol, cast
+from typing import Any, Protocol
 
-from conformance.systems.protocol import ActionRefused
-from conformance.systems.shared.replication.model import PartitionModel
-from conformance.tla import Fn, Value
+from conformance.tla import Action
 
 NO_LEADER = -1
 UNKNOWN_BROKER_EPOCH = -1
@@ -60,51 +58,31 @@ class DecidedIsr:
 class AlterPartitionItem:
     """The one AlterPartition of a broker that is in flight; `decision` once it is answered.
 
-    `on_complete` hands the decision to the broker.
+    `on_complete` is the broker's own callback, if it has one.
     """
 
     proposed: ProposedIsr
-    on_complete: Callable[[DecidedIsr], None]
+    on_complete: Callable[[Any], None] | None = None
     decision: DecidedIsr | None = None
-
-    def complete(self) -> None:
-        """The answer arrives. Raises ActionRefused before HandleAlterPartition."""
-        if self.decision is None:
-            raise ActionRefused("no answer to an AlterPartition has arrived")
-        self.on_complete(self.decision)
 
 
 class Controller:
-    """One partition's registration, and what was registered in every leader epoch.
+    """One partition's registration, and what was registered in every leader epoch."""
 
-    `counts_partition_epochs`: whether each decision raises the partition epoch.
-    """
-
-    registration: PartitionRegistration
-
-    def __init__(self, model: PartitionModel, *, counts_partition_epochs: bool) -> None:
-        self._model = model
-        self.replicas = model.brokers
+    def __init__(
+        self,
+        replicas: tuple[int, ...],
+        initial: PartitionRegistration,
+        *,
+        counts_partition_epochs: bool,
+    ) -> None:
+        self.replicas = replicas
         self._counts = counts_partition_epochs
         self._decisions: dict[int, PartitionRegistration] = {}
-        self.online: set[int] = set()
-        self.broker_epochs: dict[int, int] = {}
-
-    def reset(self, initial: Mapping[str, Value]) -> PartitionRegistration:
-        """The registration of the specification's `Init`; all brokers run, in their first life."""
-        value = cast("Fn", initial["registration"])
-        leader, epoch = self._model.ids[str(value["leader"])], cast("int", value["leaderEpoch"])
-        self.registration = PartitionRegistration(leader, epoch, frozenset(self.replicas), 0)
-        self._decisions = {epoch: self.registration}
-        self.online = set(self.replicas)
-        self.broker_epochs = dict.fromkeys(self.replicas, 0)
-        return self.registration
-
-    def restart(self, broker: int) -> int:
-        """The broker registers again; its new broker epoch."""
-        self.online.add(broker)
-        self.broker_epochs[broker] += 1
-        return self.broker_epochs[broker]
+        self.online = set(replicas)
+        self.broker_epochs = dict.fromkeys(replicas, 0)
+        self.registration = initial
+        self._decisions[initial.leader_epoch] = initial
 
     def register(self, leader: int, leader_epoch: int, isr: frozenset[int]) -> None:
         """Decide; the latest decision of a leader epoch is what its LeaderAndIsr carries."""
@@ -142,12 +120,6 @@ class Controller:
         members = tuple((member, self.broker_epochs[member]) for member in sorted(proposed.isr))
         return DecidedIsr(leader, now.leader_epoch, members, self.registration.partition_epoch)
 
-    def handle(self, leader: int, item: AlterPartitionItem | None) -> None:
-        """Decide on what is in flight. Raises ActionRefused if nothing is."""
-        if item is None or item.decision is not None:
-            raise ActionRefused("no AlterPartition is in flight")
-        item.decision = self.alter_partition(leader, item.proposed)
-
     def accepts(self, proposed: ProposedIsr) -> bool:
         """Whether an ISR change would be registered now."""
         return self._validate(proposed) == NO_ERROR
@@ -178,3 +150,45 @@ DECISIONS: Mapping[str, Callable[..., None]] = MappingProxyType(
     }
 )
 """The specification's steps of the controller, with their arguments."""
+
+_ROUND_TRIPS = {"SendEpochRequest": "EpochRoundTrip", "SendFetch": "FetchRoundTrip"}
+"""What a request is called where the whole round trip is one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedSteps:
+    """What brokers start by themselves, as a model's actions. `fine`: a request is a step of its
+    own; `two_step`: an ISR change is sent in one, and answered in others."""
+
+    names: Sequence[str]
+    fine: bool
+    two_step: bool
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """ISR changes and the fetchers' next requests."""
+        requests = _ROUND_TRIPS.keys() if self.fine else _ROUND_TRIPS.values()
+        changes = (self._named("ExpandIsr"), self._named("ShrinkIsr"))
+        return frozenset(("TruncateToHighWatermark", *requests, *changes))
+
+    def _named(self, change: str) -> str:
+        return f"Submit{change}" if self.two_step else change
+
+    def isr_change(self, change: str, leader: int, follower: int) -> Action:
+        """ExpandIsr or ShrinkIsr, or the sending of it."""
+        return Action(self._named(change), (self.names[leader - 1], self.names[follower - 1]))
+
+    def requests(
+        self, broker: int, steps: Sequence[str], leader: int | None, *, leader_runs: bool
+    ) -> list[Action]:
+        """A fetcher's next steps; a round trip only if the leader is there to answer."""
+        name = self.names[broker - 1]
+        if self.fine or leader is None:
+            return [Action(step, (name,)) for step in steps]
+        return [
+            Action(_ROUND_TRIPS[step], (self.names[leader - 1], name))
+            if step in _ROUND_TRIPS
+            else Action(step, (name,))
+            for step in steps
+            if step not in _ROUND_TRIPS or leader_runs
+        ]
