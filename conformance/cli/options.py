@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 import typer
 
 from conformance.cli.completion import system_names
+from conformance.deviations.declared import declare
 from conformance.errors import UserError
-from conformance.systems.declared import declare
 
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object (docs/json.md) on standard output.")

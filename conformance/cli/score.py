@@ -28,10 +28,10 @@ from conformance.errors import DataError, ExitCode, UserError
 from conformance.events import JsonValue, StageFinished, StageStarted
 from conformance.files import check_folder, written_aside
 from conformance.inputs import read_text
+from conformance.registry import factory_path
 from conformance.report import card as cards
 from conformance.report.card import ScoreCard
 from conformance.stages.score import card_of
-from conformance.systems.registry import factory_path
 
 _CLIENT = "client:"
 

@@ -7,7 +7,7 @@ only the blocks whose sums differ between replicas.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -372,8 +372,3 @@ def _merge(ranges: list[DifferingBatches], more: DifferingBatches) -> None:
         )
     else:
         ranges.append(more)
-
-
-def all_epochs(logs: Iterable[ReplicaLog]) -> set[int]:
-    """The leader epochs of all records."""
-    return {run.epoch for log in logs for run in log.runs}

@@ -10,7 +10,6 @@ from types import MappingProxyType
 import pyarrow.dataset as ds
 
 from conformance.inspect.abstraction import CacheEntry
-from conformance.inspect.copies import Copies
 from conformance.inspect.evidence import Evidence, about
 from conformance.inspect.history import Elections, Key, MetadataHistory, Registration
 from conformance.inspect.lines import ServerLogLine
@@ -86,7 +85,7 @@ class InspectedPartition:
     """One partition, with all that the copies hold of it."""
 
     key: Key
-    held: Mapping[str, ReplicaCopy]
+    copies: Mapping[str, ReplicaCopy]
     """By broker."""
     doubled: tuple[ReplicaCopy, ...]
     """Further logs of the same partition on one of these brokers, in another directory."""
@@ -113,18 +112,14 @@ class InspectedPartition:
     @property
     def logs(self) -> tuple[ReplicaLog, ...]:
         """The logs that hold something."""
-        return tuple(copy.log for copy in self.held.values() if copy.log is not None)
+        return tuple(copy.log for copy in self.copies.values() if copy.log is not None)
 
     @property
     def cleaned(self) -> dict[str, int]:
         """By broker the offset below which its cleaner has rewritten batches."""
-        return {name: copy.cleaned for name, copy in self.held.items() if copy.cleaned is not None}
-
-
-@dataclass(slots=True)
-class _PartitionFiles:
-    held: dict[Key, dict[Place, ReplicaCopy]] = field(default_factory=dict)
-    lines: dict[Key, list[ServerLogLine]] = field(default_factory=dict)
+        return {
+            name: copy.cleaned for name, copy in self.copies.items() if copy.cleaned is not None
+        }
 
 
 def gather(
@@ -288,8 +283,3 @@ def _has_epoch(copy: ReplicaCopy, run: EpochRun) -> bool:
 
 def _overlaps(runs: Iterable[EpochRun], run: EpochRun) -> bool:
     return any(epoch_run.start < run.end and run.start < epoch_run.end for epoch_run in runs)
-
-
-def names_of(copies: Copies, nodes: tuple[int, ...]) -> frozenset[str]:
-    """Brokers by name."""
-    return frozenset(copies.name(node) for node in nodes)

@@ -12,7 +12,7 @@ from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, bound_again
 from conformance.tla.search import ObservedProblem, SearchEnd, SearchLimits, compare, problem_of
 
-MOST_STATES = 30_000
+MOST_STATES = 10_000
 """Of both sides together: a search that comes to no end here says nothing."""
 
 _KIND = "idle-overrides"

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING
 
 from conformance.compared import ComparedStates
 from conformance.config import Settings
+from conformance.deviations.table import Deviation
 from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, StageFinished, StageStarted, Work, ignore
 from conformance.modelcheck.check import CheckOptions, check_models, graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
-from conformance.replay.engine import close
-from conformance.resources import spec_dir
-from conformance.stages.fetch import fetch
-from conformance.stages.held import compared_model
-from conformance.stages.overridden import expected_of, with_deviations
-from conformance.systems.boundary import Boundary
-from conformance.systems.capabilities import FactoryCapabilities
-from conformance.systems.deviations import Deviation
-from conformance.systems.protocol import SystemUnderTest
-from conformance.systems.registry import (
+from conformance.registry import (
     BUILT_IN,
     SPECIFICATIONS,
     factory_path,
     load_factory,
     make_system,
 )
+from conformance.replay.boundary import Boundary
+from conformance.replay.engine import close
+from conformance.resources import spec_dir
+from conformance.stages.fetch import fetch
+from conformance.stages.held import compared_model
+from conformance.stages.overridden import expected_of, with_deviations
+from conformance.systems.capabilities import FactoryCapabilities
+from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Value, find_tools
 from conformance.verdict import Verdict
 

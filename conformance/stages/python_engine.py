@@ -11,7 +11,7 @@ from conformance.errors import UserError
 from conformance.events import PrintedLine, Progress, Reason, StageStarted
 from conformance.modelcheck import broken
 from conformance.modelcheck.broken import BrokenFormula, BrokenFormulas
-from conformance.modelcheck.left_out import left_out
+from conformance.modelcheck.left_out import IgnoredEntry, left_out
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import (
     STUTTERS,
@@ -58,7 +58,7 @@ def _check(context: Context, model: Model) -> CheckResult:
     context.emit(StageStarted("check", model.name))
     tools = context.check.tools or find_tools()
     prepared = prepare(model, tools, context.check.parser)
-    outcome, unchecked, formulas = _searched(context, prepared)
+    outcome, unchecked, formulas, given_up = _searched(context, prepared)
     idle = idle_overrides(prepared) if outcome.is_answer else ()
     seconds = time.monotonic() - started
     result = judge(
@@ -69,7 +69,7 @@ def _check(context: Context, model: Model) -> CheckResult:
         cached=False,
         engine="python",
         unchecked=unchecked,
-        left_out=left_out(model, None),
+        left_out=(*left_out(model, None), *given_up),
         broken=formulas if context.check.all_formulas else broken.NOT_ASKED,
         idle_overrides=idle,
     )
@@ -79,8 +79,9 @@ def _check(context: Context, model: Model) -> CheckResult:
 
 def _searched(
     context: Context, prepared: PreparedModel
-) -> tuple[EngineOutcome, tuple[str, ...], BrokenFormulas]:
-    """What the search says, the properties that it could not check in full, and what it broke."""
+) -> tuple[EngineOutcome, tuple[str, ...], BrokenFormulas, tuple[IgnoredEntry, ...]]:
+    """What the search says, the properties that it cannot check in full, what it broke, and the
+    properties that it has given up."""
     model = prepared.model
     prepared.spec.session.show = lambda line: context.emit(PrintedLine("check", line))
     try:
@@ -88,7 +89,7 @@ def _searched(
     except FalseAssumption as error:
         nothing = EngineOutcome("violated", _ASSUMPTION_FALSE, ENGINE)
         outcome = of_assumption(nothing, prepared.spec, error.assumption)
-        return outcome, (), broken.of_assumption(outcome)
+        return outcome, (), broken.of_assumption(outcome), ()
     workers = context.check.tlc.workers
     result = search(
         # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
@@ -98,7 +99,15 @@ def _searched(
         elsewhere=None if workers < 2 else ForkedProcesses(workers),
         progress=_progress(context, model),
     )
-    return _outcome(prepared, result), tuple(problem.unchecked), _broken(result)
+    given_up = (
+        IgnoredEntry(f"PROPERTY {name}", why, judges=True) for name, why in result.given_up.items()
+    )
+    return (
+        _outcome(prepared, result),
+        tuple(problem.unchecked),
+        _broken(result),
+        tuple(given_up),
+    )
 
 
 def _broken(result: SearchResult) -> BrokenFormulas:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import cast
 
+from conformance.deviations.declared import deviating
+from conformance.deviations.table import Deviation
 from conformance.errors import DataError, UserError
 from conformance.inputs import read_text
 from conformance.modelcheck.manifest import load_model
@@ -24,8 +26,6 @@ from conformance.report.card import (
 )
 from conformance.story.key import VIOLATED, kind_of, subjects_of
 from conformance.systems.areas import ProtocolArea, area_of, protocol_areas
-from conformance.systems.declared import deviating
-from conformance.systems.deviations import Deviation
 from conformance.tla import load_json
 
 _Json = Mapping[str, object]

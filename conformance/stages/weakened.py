@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from conformance.deviations.table import Deviation
 from conformance.modelcheck.check import check
 from conformance.modelcheck.manifest import Model
+from conformance.registry import factory_path
 from conformance.stages.context import Context, stage
 from conformance.stages.overridden import expected_of, with_deviations
-from conformance.systems.deviations import Deviation
-from conformance.systems.registry import factory_path
 from conformance.verdict import Verdict
 
 STAGE = "formulas"
@@ -28,7 +28,7 @@ class ViolatedFormula:
     formula: str
     length: int
     """States of TLC's counterexample, the initial one included; 0 of whole behaviours."""
-    told: bool
+    is_declared: bool
     """Whether the table says that a deviation breaks it."""
 
 
@@ -47,20 +47,20 @@ class WeakenedModel:
     @property
     def verdict(self) -> Verdict:
         """FAIL if a formula breaks of which the table says nothing."""
-        if not all(formula.told for formula in self.broken):
+        if not all(formula.is_declared for formula in self.broken):
             return Verdict.FAIL
         return Verdict.INCONCLUSIVE if self.problem else Verdict.PASS
 
-    def told(self) -> str:
+    def line(self) -> str:
         """As its line has it."""
         parts = [self.problem or f"{len(self.holds)} formulas hold, {self.states:,} states"]
         if self.broken:
-            parts.append(f"broken: {', '.join(map(_told, self.broken))}")
+            parts.append(f"broken: {', '.join(map(_formula_text, self.broken))}")
         return "; ".join(parts)
 
 
-def _told(formula: ViolatedFormula) -> str:
-    unknown = "" if formula.told else ", which the table does not say"
+def _formula_text(formula: ViolatedFormula) -> str:
+    unknown = "" if formula.is_declared else ", which the table does not say"
     length = f"{formula.length} states" if formula.length else "a whole behaviour"
     return f"{formula.formula} ({length}{unknown})"
 
@@ -74,13 +74,13 @@ def weakened(context: Context, models: Sequence[Model], system: str) -> tuple[We
 def _weakened(context: Context, model: Model, deviations: tuple[Deviation, ...]) -> WeakenedModel:
     with stage(context, STAGE, model.name) as outcome:
         shown = _formula_by_formula(context, model, deviations)
-        outcome.verdict, outcome.summary = shown.verdict, shown.told()
+        outcome.verdict, outcome.summary = shown.verdict, shown.line()
         outcome.figures = {
             "model": model.name,
             "deviations": list(shown.deviations),
             "holds": list(shown.holds),
             "broken": {formula.formula: formula.length for formula in shown.broken},
-            "untold": [formula.formula for formula in shown.broken if not formula.told],
+            "untold": [formula.formula for formula in shown.broken if not formula.is_declared],
             "states": shown.states,
         }
     return shown

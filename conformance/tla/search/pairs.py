@@ -229,7 +229,7 @@ class _StateSpace:
         while queue:
             place = layer, number = queue.popleft()
             if layer == len(views) - 1 and number in last:
-                return self._told(parents, place, last[number])
+                return self._counterexample(parents, place, last[number])
             for action, target in self.steps(number):
                 ahead = layer + (self.view[target] != self.view[number])
                 following = ahead, target
@@ -239,7 +239,7 @@ class _StateSpace:
                     queue.append(following)
         raise AssertionError("no behaviour shows the observations that led to a node")
 
-    def _told(
+    def _counterexample(
         self,
         parents: dict[tuple[int, int], tuple[tuple[int, int], Action] | None],
         place: tuple[int, int],

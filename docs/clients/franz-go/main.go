@@ -41,6 +41,8 @@ func main() {
 		kgo.SessionTimeout(6 * time.Second),
 		kgo.HeartbeatInterval(250 * time.Millisecond),
 		kgo.AutoCommitInterval(300 * time.Millisecond),
+		// The library's own backoff grows to 5 s: longer than the patience of a quick run.
+		kgo.RetryBackoffFn(func(int) time.Duration { return 100 * time.Millisecond }),
 		kgo.OnPartitionsAssigned(tell(callbacks, "assigned")),
 		kgo.OnPartitionsRevoked(tell(callbacks, "revoked")),
 		kgo.OnPartitionsLost(tell(callbacks, "lost")),

@@ -1,26 +1,36 @@
 """Six faults planted in two client libraries are found, and the libraries alone agree.
 
-The command `python -m benchmarks.planted_clients` looks for each in 100 examples. Here each runs in
-those alone that aim at the answer which has it show.
+The command `python -m experiments.planted_clients` looks for each in 100 examples. Here each runs
+in those alone that aim at the answer which has it show.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 
-from benchmarks import planted_clients as planted
-from benchmarks.planted_clients import FAULTS, NONE, Bench, Fault, Library, named
 from conformance.modelcheck.cache import cache_dir
 from conformance.stages.client import ExampleTally
+from experiments import planted_clients as planted
+from experiments.planted_clients import FAULTS, NONE, Bench, Fault, Library, named
 
-BENCH = Bench(jobs=2, seed=1, patience=3.0)
+BENCH = Bench(jobs=2, seed=1, patience=6.0)
 OF_EACH = 3
-"""Examples of each fault."""
-Tallies = dict[str, ExampleTally]
-"""What the runs of a library come to, by the fault's name."""
+"""Examples of each fault that run first, side by side with the other faults'."""
+AT_MOST = 12
+"""Examples of a fault that these do not find: the clients' own clocks decide what they meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """A library, and what its first examples come to, by the fault's name."""
+
+    library: Library
+    tallies: Mapping[str, ExampleTally]
 
 
 def missing(reason: str) -> None:
@@ -47,21 +57,23 @@ def aiokafka() -> Library:
 
 
 @pytest.fixture(params=["franz_go", "aiokafka"], scope="module")
-def tallies(request: pytest.FixtureRequest) -> Tallies:
+def runs(request: pytest.FixtureRequest) -> Runs:
     library: Library = request.getfixturevalue(request.param)
     numbers = {fault.name: fault.numbers(OF_EACH) for fault in FAULTS}
-    all_of_them = tuple({one: None for aimed in numbers.values() for one in aimed})
-    return BENCH.run_all(library, {NONE: all_of_them, **numbers})
+    all_of_them = tuple(dict.fromkeys(number for aimed in numbers.values() for number in aimed))
+    return Runs(library, BENCH.run_all(library, {NONE: all_of_them, **numbers}))
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one.name)
-def test_a_planted_fault_is_found_and_named(tallies: Tallies, fault: Fault) -> None:
-    tally = tallies[fault.name]
-    titles = [one.title for one in tally.findings.values()]
-    assert named(fault, tally, tallies[NONE]), (titles, tally.once)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_planted_fault_is_found_and_named(runs: Runs, fault: Fault) -> None:
+    tally, clean = runs.tallies[fault.name], runs.tallies[NONE]
+    if named(fault, tally, clean) is None:
+        more = fault.numbers(AT_MOST)[OF_EACH:]
+        _, finding = BENCH.until_named(runs.library, fault, more, clean)
+        assert finding is not None, [known.title for known in tally.findings.values()]
 
 
-def test_without_a_fault_the_library_agrees(tallies: Tallies) -> None:
-    tally = tallies[NONE]
-    assert tally.findings == {}, [one.story for one in tally.findings.values()]
+def test_without_a_fault_the_library_agrees(runs: Runs) -> None:
+    tally = runs.tallies[NONE]
+    assert tally.findings == {}, [finding.story for finding in tally.findings.values()]
     assert tally.done

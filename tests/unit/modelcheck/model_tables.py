@@ -13,7 +13,16 @@ from pathlib import Path
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.resources import resource_root
 
-FAMILIES = ("replication", "group", "controller", "acknowledgement", "consumer", "offsets")
+FAMILIES = (
+    "replication",
+    "group",
+    "controller",
+    "acknowledgement",
+    "consumer",
+    "offsets",
+    "runtime",
+    "directories",
+)
 ROW = re.compile(r"^\| `([\w/-]+)` \| ([^|]+) \| ((?:ci|nightly) \| .*) \|$", re.MULTILINE)
 
 

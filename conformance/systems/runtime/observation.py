@@ -1,0 +1,154 @@
+"""A broker's shard and its partition as the spec's values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from conformance.systems.runtime.partition import HeldLoads, HeldTimer, QueuedEvents, Replica
+from conformance.tla import Fn, Value, make_function
+from impl.coordinator.coordinator_runtime import (
+    CoordinatorContext,
+    CoordinatorRuntime,
+    CoordinatorState,
+    DeferredEvent,
+)
+from impl.coordinator.snapshottable_coordinator import SnapshottableCoordinator
+from impl.coordinator.store_shard import StoreShard
+from impl.records import Record
+
+KEYS = ("k1", "k2")
+_TOMBSTONE = 0
+_WIDTH = 4
+"""Bytes of a value, so that all values have one size."""
+_EMPTY = make_function(dict.fromkeys(KEYS, _TOMBSTONE))
+_FRESH = Fn(
+    {
+        "memory": _EMPTY,
+        "snapshots": make_function({0: _EMPTY}),
+        "written": 0,
+        "committed": 0,
+        "batch": (),
+        "joined": frozenset(),
+        "deferred": frozenset(),
+    }
+)
+
+
+@dataclass(slots=True)
+class RuntimeBroker:
+    """One broker: its part of the partition, its runtime, and what is queued for it."""
+
+    replica: Replica
+    events: QueuedEvents
+    loads: HeldLoads
+    timer: HeldTimer
+    runtime: CoordinatorRuntime
+    roles: list[tuple[bool, int]] = field(default_factory=list)
+    """Elections (True) and resignations whose events are queued, with their epochs."""
+
+
+def encode(value: int) -> bytes:
+    """A value as the store has it."""
+    return str(value).rjust(_WIDTH).encode()
+
+
+def _value(stored: bytes | None) -> int:
+    return _TOMBSTONE if stored is None else int(stored)
+
+
+def log_of(broker: RuntimeBroker) -> Value:
+    """Records, each with its write, its leader epoch, and whether its batch ends there."""
+    return tuple(
+        Fn(
+            _record(record)
+            | {
+                "epoch": batch.partition_leader_epoch,
+                "last": record.offset_delta == len(batch.records) - 1,
+            }
+        )
+        for batch in broker.replica.log.batches()
+        for record in batch.records
+    )
+
+
+def _record(record: Record) -> dict[Value, Value]:
+    assert record.key is not None, "the store writes keys"
+    return {
+        "key": record.key.decode(),
+        "value": _value(record.value),
+        "write": record.timestamp,
+    }
+
+
+def roles_of(broker: RuntimeBroker) -> Value:
+    """Elections and resignations, oldest first."""
+    return tuple(Fn({"load": load, "epoch": epoch}) for load, epoch in broker.roles)
+
+
+def state_of(broker: RuntimeBroker) -> str:
+    """A context that was never elected is none to the spec."""
+    context = broker.runtime.context
+    if context is None or context.state is CoordinatorState.INITIAL:
+        return "NONE"
+    return str(context.state.value)
+
+
+def tenure_of(broker: RuntimeBroker) -> int:
+    """The context's leader epoch; 0 if it has none."""
+    context = broker.runtime.context
+    return 0 if context is None else max(context.epoch, 0)
+
+
+def listener_of(broker: RuntimeBroker) -> Value:
+    """Whether there is a listener, whether it has retired, and the watermark that it keeps."""
+    adaptor = broker.replica.adaptor
+    context = broker.runtime.context
+    if adaptor is None or context is None or context.high_watermark_listener is None:
+        return Fn({"kind": "NONE", "number": -1})
+    number = context.high_watermark_listener.last_high_watermark
+    return Fn({"kind": "RETIRED" if adaptor.retired else "LIVE", "number": number})
+
+
+def shard_of(broker: RuntimeBroker) -> Value:
+    """The shard while it is served; a fresh one otherwise: nobody asks a shard that is loaded."""
+    context = broker.runtime.context
+    if context is None or context.state is not CoordinatorState.ACTIVE:
+        return _FRESH
+    assert context.coordinator is not None, "an active context has a coordinator"
+    return _shard(context, context.coordinator)
+
+
+def _shard(context: CoordinatorContext, coordinator: SnapshottableCoordinator) -> Value:
+    store = coordinator.shard
+    assert isinstance(store, StoreShard), "the model's shard is a store"
+    batch = context.current_batch
+    offsets = coordinator.snapshot_registry.epochs_list()
+    return Fn(
+        {
+            "memory": _store(store.entries()),
+            "snapshots": make_function({o: _store(store.entries(o)) for o in offsets}),
+            "written": coordinator.last_written_offset,
+            "committed": coordinator.last_committed_offset,
+            "batch": () if batch is None else tuple(Fn(_record(r)) for r in batch.records),
+            "joined": frozenset() if batch is None else _writes(batch.deferred),
+            "deferred": frozenset(
+                Fn({"at": at, "write": _write_of(deferred)})
+                for at, events in context.deferred_events.items()
+                for deferred in events
+            ),
+        }
+    )
+
+
+def _store(entries: dict[bytes, bytes]) -> Value:
+    return make_function({key: _value(entries.get(key.encode())) for key in KEYS})
+
+
+def _writes(deferred: Iterable[DeferredEvent]) -> Value:
+    return frozenset(map(_write_of, deferred))
+
+
+def _write_of(deferred: DeferredEvent) -> int:
+    assert isinstance(deferred.response, int), "a write's response is its number"
+    return deferred.response

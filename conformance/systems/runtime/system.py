@@ -1,0 +1,220 @@
+"""The system under test: the coordinator runtime of each broker that may lead the partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from conformance.errors import UserError
+from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.rewinding import Rewinder, Snapshot
+from conformance.systems.runtime.observation import (
+    RuntimeBroker,
+    encode,
+    listener_of,
+    log_of,
+    roles_of,
+    shard_of,
+    state_of,
+    tenure_of,
+)
+from conformance.systems.runtime.partition import HeldLoads, HeldTimer, QueuedEvents, Replica
+from conformance.tla import Action, Value, make_function
+from impl.clock import MockClock
+from impl.coordinator.coordinator_runtime import (
+    MAX_RECORD_OVERHEAD,
+    RECORD_BATCH_OVERHEAD,
+    CoordinatorRuntime,
+)
+from impl.coordinator.coordinator_shard import CoordinatorResult, CoordinatorShard
+from impl.coordinator.store_shard import StoreShard
+from impl.errors import Errors
+
+_NO_BROKER = "none"
+_OF_BROKERS: Mapping[str, Callable[[RuntimeBroker], Value]] = {
+    "log": log_of,
+    "hw": lambda broker: broker.replica.log.high_watermark,
+    "roles": roles_of,
+    "state": state_of,
+    "tenure": tenure_of,
+    "loads": lambda broker: broker.loads.epochs,
+    "shard": shard_of,
+    "listener": listener_of,
+}
+_PLAIN_RECORD = MAX_RECORD_OVERHEAD + len("k1") + len(encode(0))
+
+
+class RuntimeSystem:
+    """Brokers whose events, appends, loads and watermarks wait for an action."""
+
+    variables = ("leader", "epoch", "deleted", *_OF_BROKERS, "answers")
+    repeatable = True
+
+    def __init__(self, constants: Mapping[str, Value]) -> None:
+        names, most = constants["Brokers"], constants["MaxBatch"]
+        if not isinstance(names, frozenset) or not isinstance(most, int):
+            raise UserError("Brokers must be a set, MaxBatch a number.")
+        self._names = sorted(map(str, names))
+        self._max_message_bytes = RECORD_BATCH_OVERHEAD + most * _PLAIN_RECORD
+        self._actions: dict[str, Callable[..., None]] = {
+            "Write": self._write,
+            "FlushBatch": self._flush,
+            "TimeOut": self._time_out,
+            "AdvanceWatermark": lambda b, offset: self._of(b).replica.advance_watermark(offset),
+            "Replicate": self._replicate,
+            "ApplyWatermark": lambda b: self._of(b).events.run("HighWatermarkUpdate"),
+            "Elect": self._elect,
+            "DeleteTopic": self._delete_topic,
+            "RunRole": self._run_role,
+            "CompleteLoad": self._complete_load,
+        }
+        self._rewinder = Rewinder(self, apart=(self._actions,))
+
+    # ---- SystemUnderTest -------------------------------------------------------------------
+
+    def reset(self, _initial: Mapping[str, Value]) -> None:
+        """Empty logs that nobody leads."""
+        self._rewinder.forget()
+        self._clock = MockClock(0)
+        self._leader, self._epoch, self._deleted = _NO_BROKER, 0, False
+        self._answers: list[str] = []
+        self._brokers = {name: self._broker() for name in self._names}
+
+    def _broker(self) -> RuntimeBroker:
+        replica = Replica(self._max_message_bytes)
+        events, timer = QueuedEvents(), HeldTimer()
+        loads = HeldLoads(replica, lambda: tenure_of(broker))
+        runtime = CoordinatorRuntime(StoreShard, replica, loads, events, timer, self._clock)
+        broker = RuntimeBroker(replica, events, loads, timer, runtime)
+        return broker
+
+    def apply(self, action: Action) -> None:
+        """Let a client, the log, the controller or a queued event take one step."""
+        step = self._actions.get(action.name)
+        if step is None:
+            raise ActionRefused(f"the adapter knows no action {action.name}")
+        step(*action.args)
+
+    def observe(self) -> Observation:
+        """The observed variables as the objects have them now."""
+        return Observation(
+            {
+                "leader": self._leader,
+                "epoch": self._epoch,
+                "deleted": self._deleted,
+                "answers": tuple(self._answers),
+                **{name: self._by_broker(value) for name, value in _OF_BROKERS.items()},
+            }
+        )
+
+    def _by_broker(self, value: Callable[[RuntimeBroker], Value]) -> Value:
+        return make_function({name: value(broker) for name, broker in self._brokers.items()})
+
+    def snapshot(self) -> Snapshot:
+        """The brokers and the answers."""
+        return self._rewinder.take()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """All of it as it was."""
+        self._rewinder.restore(snapshot)
+
+    def _of(self, name: str) -> RuntimeBroker:
+        return self._brokers[name]
+
+    # ---- writes ----------------------------------------------------------------------------
+
+    def _write(self, name: str, kind: str, result: str) -> None:
+        """Queue a write and run its event. Its number is its time and its response."""
+        broker = self._of(name)
+        self._clock.sleep(1)
+        number = self._clock.milliseconds()
+        self._answers.append("none")
+        broker.replica.result = result
+        broker.timer.current = number
+        broker.runtime.schedule_write_operation(
+            "Write",
+            lambda shard: _operation(shard, kind, number, self._max_message_bytes),
+            lambda error, _response: self._answer(number, error),
+        )
+        broker.events.run("Write")
+
+    def _answer(self, number: int, error: Exception | None) -> None:
+        if error is None:
+            answer = "ok"
+        else:
+            timed_out = Errors.for_exception(error) is Errors.REQUEST_TIMED_OUT
+            answer = "timeout" if timed_out else "error"
+        self._answers[number - 1] = answer
+
+    def _flush(self, name: str, result: str) -> None:
+        broker = self._of(name)
+        broker.replica.result = result
+        broker.events.run_all("FlushBatch")
+
+    def _time_out(self, number: int) -> None:
+        broker = next(b for b in self._brokers.values() if b.timer.has(number))
+        broker.timer.fire(number)
+        broker.events.run("OperationTimeout")
+
+    # ---- replication, elections --------------------------------------------------------------
+
+    def _replicate(self, follower: str) -> None:
+        self._of(follower).replica.fetch_from(self._of(self._leader).replica)
+
+    def _elect(self, name: str) -> None:
+        former, self._leader = self._leader, name
+        self._epoch += 1
+        for other, broker in self._brokers.items():
+            if other != name:
+                broker.replica.follow()
+        if former not in {name, _NO_BROKER}:
+            self._resign(self._of(former), self._epoch)
+        elected = self._of(name)
+        elected.replica.lead(self._epoch)
+        elected.runtime.schedule_load_operation(self._epoch)
+        elected.roles.append((True, self._epoch))
+
+    def _resign(self, broker: RuntimeBroker, epoch: int | None) -> None:
+        broker.runtime.schedule_unload_operation(epoch)
+        broker.roles.append((False, epoch or 0))
+
+    def _delete_topic(self) -> None:
+        self._deleted = True
+        for broker in self._brokers.values():
+            broker.replica.delete()
+        self._resign(self._of(self._leader), None)
+
+    def _run_role(self, name: str) -> None:
+        broker = self._of(name)
+        if not broker.roles:
+            raise ActionRefused(f"{name} has no election to handle")
+        load, _ = broker.roles.pop(0)
+        broker.events.run("Load" if load else "Unload")
+
+    def _complete_load(self, name: str, epoch: int) -> None:
+        broker = self._of(name)
+        broker.loads.end(epoch)
+        broker.events.run("CompleteLoad")
+
+
+def _operation(shard: CoordinatorShard, kind: str, number: int, size: int) -> CoordinatorResult:
+    """What a write of a kind does (StoreRecords); its response is its number."""
+    assert isinstance(shard, StoreShard), "the model's shard is a store"
+    value = encode(number)
+    if kind == "nothing":
+        result = CoordinatorResult()
+    elif kind == "two":
+        result = shard.put({b"k1": value, b"k2": value})
+    elif kind == "delete":
+        result = shard.put({b"k1": None})
+    elif kind == "direct":
+        result = shard.put_at_once({b"k1": value})
+    elif kind == "large":
+        result = shard.put_at_once({b"k1": value.rjust(size)})
+    else:
+        result = shard.put({b"k1": value})
+    return CoordinatorResult(result.records, number, result.replay_records)
+
+
+def create(constants: Mapping[str, Value]) -> RuntimeSystem:
+    """The system for a model's constants."""
+    return RuntimeSystem(constants)

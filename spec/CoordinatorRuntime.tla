@@ -1,0 +1,418 @@
+-------------------------- MODULE CoordinatorRuntime --------------------------
+(***************************************************************************)
+(* The runtime of Kafka 4's coordinators: one partition of an internal     *)
+(* topic, the brokers that may lead it, and on each the shard that the     *)
+(* partition's log loads. The law: what a coordinator has in memory is     *)
+(* what its log loads, at every watermark, after any compaction, and no    *)
+(* answer says more than that.                                             *)
+(*                                                                         *)
+(* What a record means is a parameter: the module that extends this one    *)
+(* says it (CoordinatorStore: keys and values).                            *)
+(*                                                                         *)
+(* Kafka: CoordinatorRuntime and its CoordinatorContext,                   *)
+(* SnapshottableCoordinator, SnapshotRegistry, DeferredEventQueue,         *)
+(* CoordinatorLoaderImpl (org.apache.kafka.coordinator.common.runtime).    *)
+(*                                                                         *)
+(* A step is an event of a shard, which Kafka runs under the context's     *)
+(* lock. Apart from each other are: an append, its watermark, and the      *)
+(* answers; an election, the load that it begins, and the load's end; a    *)
+(* broker that leads no longer, and the shard that it unloads.             *)
+(***************************************************************************)
+EXTENDS Integers, Sequences, FiniteSets
+
+CONSTANTS
+  EmptyState,       \* the state of a shard whose log is empty
+  Replay(_, _),     \* CoordinatorPlayback.replay: the state after a record
+  Records(_, _),    \* the records of a write of a kind: a sequence of [key, value]
+  Compactions(_),   \* what the log cleaner may make of a log
+  Brokers,
+  Kinds,            \* kinds of writes: of Records, or "nothing"
+  MaxWrites,
+  MaxBatch,         \* how many records of plain size a batch takes (max.message.bytes)
+  MaxEpochs,        \* elections
+  Watermarks,       \* followers are left out: the watermark rises by itself
+  AppendFailures,   \* CoordinatorPartitionWriter.append may throw
+  TimeOuts,         \* the write time-out may be over
+  Deletions         \* the topic may be deleted
+
+(***************************************************************************)
+(* variable    | field                                                     *)
+(* ------------+---------------------------------------------------------- *)
+(* leader      | the broker that leads the partition                       *)
+(* epoch       | its leader epoch; 0: nobody was elected yet               *)
+(* deleted     | the topic is deleted                                      *)
+(* log[b]      | UnifiedLog: records, each with the epoch of its leader,   *)
+(*             | the write that it is of, and whether its batch ends there *)
+(* hw[b]       | the high watermark                                        *)
+(* roles[b]    | elections and resignations whose events are queued        *)
+(* state[b]    | CoordinatorContext.state; "NONE": there is no context     *)
+(* tenure[b]   | CoordinatorContext.epoch                                  *)
+(* loads[b]    | epochs of the loads whose CompleteLoad is to come         *)
+(* shard[b]    | SnapshottableCoordinator, currentBatch, deferred events   *)
+(* listener[b] | HighWatermarkListener: whether there is one and whether   *)
+(*             | the broker has followed since it was registered; the      *)
+(*             | number that its queued event will take                    *)
+(* answers     | by write, in their order; "none": it waits                *)
+(* writes      | a ghost: on which broker it was, how many records it has, *)
+(*             | and the writes whose records its operation saw            *)
+(***************************************************************************)
+VARIABLES leader, epoch, deleted, log, hw, roles, state, tenure, loads, shard, listener, answers,
+          writes
+
+vars == <<leader, epoch, deleted, log, hw, roles, state, tenure, loads, shard, listener, answers,
+          writes>>
+GhostVars == {"writes"}
+
+NoBroker == "none"
+NoNumber == -1
+NoListener == [kind |-> "NONE", number |-> NoNumber]
+NewListener == [kind |-> "LIVE", number |-> NoNumber]
+Range(sequence) == {sequence[i] : i \in DOMAIN sequence}
+Min(a, b) == IF a < b THEN a ELSE b
+Max(a, b) == IF a < b THEN b ELSE a
+
+(***************************************************************************)
+(* Logs, and what a shard that replays one has.                            *)
+(***************************************************************************)
+Prefix(records, offset) == SubSeq(records, 1, offset)
+
+RECURSIVE Replayed(_, _)
+Replayed(before, records) ==
+  IF records = <<>> THEN before ELSE Replayed(Replay(before, Head(records)), Tail(records))
+Load(records) == Replayed(EmptyState, records)
+
+BatchEnds(records) == {0} \union {i \in DOMAIN records : records[i].last}
+WritesIn(records) == {record.write : record \in Range(records)}
+
+\* An open batch as the log has it once it is flushed.
+Batch(records) ==
+  [i \in DOMAIN records |->
+     [key |-> records[i].key, value |-> records[i].value, write |-> records[i].write,
+      epoch |-> epoch, last |-> i = Len(records)]]
+
+(***************************************************************************)
+(* A shard: `memory` is the timeline's newest state, `snapshots` those at  *)
+(* offsets, `batch` the records of the open batch, `joined` the writes     *)
+(* whose events are in it, `deferred` those that wait for a watermark.     *)
+(***************************************************************************)
+FreshShard == [
+  memory |-> EmptyState, snapshots |-> [offset \in {0} |-> EmptyState],
+  written |-> 0, committed |-> 0, batch |-> <<>>, joined |-> {}, deferred |-> {}]
+
+WaitingIn(s) == s.joined \union {event.write : event \in s.deferred}
+
+WithSnapshot(snapshots, offset, memory) ==
+  [o \in DOMAIN snapshots \union {offset} |-> IF o = offset THEN memory ELSE snapshots[o]]
+Only(snapshots, offsets) == [o \in DOMAIN snapshots \intersect offsets |-> snapshots[o]]
+
+\* SnapshottableCoordinator.updateLastCommittedOffset.
+Committed(s, offset) ==
+  [s EXCEPT !.committed = offset, !.snapshots = Only(@, offset..s.written)]
+
+\* CoordinatorLoaderImpl: a snapshot at each end of a batch that is not below the watermark.
+SnapshotsOfLoad(records, watermark) ==
+  {0} \union {o \in BatchEnds(records) : o >= watermark}
+Loaded(records, watermark) ==
+  LET s == [FreshShard EXCEPT !.memory = Load(records), !.written = Len(records),
+              !.snapshots = [o \in SnapshotsOfLoad(records, watermark) |->
+                               Load(Prefix(records, o))]]
+  IN  IF watermark > 0 THEN Committed(s, watermark) ELSE s
+
+(***************************************************************************)
+(* Flush and failure: CoordinatorContext.flushCurrentBatch,                *)
+(* failCurrentBatch. The outcome of the append: "appended"; "refused";     *)
+(* "thrown", after the log has it.                                         *)
+(***************************************************************************)
+
+\* What becomes of a shard: itself, its log, which events are completed with an exception, and
+\* whether the log has other records than the shard takes it to have.
+Outcome(s, records, failed, outOfSync) ==
+  [shard |-> s, log |-> records, failed |-> failed, outOfSync |-> outOfSync]
+
+FailedWith(s) == s.joined
+FailedBatch(s) ==
+  [s EXCEPT !.memory = s.snapshots[s.written], !.batch = <<>>, !.joined = {}]
+
+\* The log's end is not where the batch was to end: the records are there, the shard is rebuilt.
+IsOutOfSync(s, records) == Len(records) # s.written
+
+Flushed(s, records, result) ==
+  LET longer == records \o Batch(s.batch)
+      end == s.written + Len(s.batch)
+  IN  IF s.batch = <<>> \/ result = "refused"
+      THEN Outcome(FailedBatch(s), records, FailedWith(s), FALSE)
+      ELSE IF result = "thrown"
+      THEN Outcome(FailedBatch(s), longer, FailedWith(s), FALSE)
+      ELSE IF IsOutOfSync(s, records)
+      THEN Outcome(FreshShard, longer, WaitingIn(s), TRUE)
+      ELSE Outcome(
+             [s EXCEPT !.written = end, !.batch = <<>>, !.joined = {},
+                       !.snapshots = WithSnapshot(@, end, s.memory),
+                       !.deferred = @ \union {[at |-> end, write |-> w] : w \in s.joined}],
+             longer, {}, FALSE)
+
+\* What an append of this broker may come to. Who leads no longer is refused (NOT_LEADER_OR_FOLLOWER).
+Leads(b) == leader = b /\ ~deleted
+Results(b) ==
+  IF ~Leads(b) THEN {"refused"}
+  ELSE IF AppendFailures THEN {"appended", "refused", "thrown"} ELSE {"appended"}
+
+(***************************************************************************)
+(* Writes: CoordinatorWriteEvent.run, CoordinatorContext.append.           *)
+(***************************************************************************)
+NoRecords(kind) == kind = "nothing"
+
+\* replayRecords = false: the operation has changed the memory before its records are appended
+\* (classic groups, and a group that is converted).
+ChangesMemoryItself(kind) == kind \in {"direct", "large"}
+
+\* A record that is larger than a batch until it is compressed (KAFKA-19760).
+Size(kind, records) == IF kind = "large" THEN MaxBatch + 1 ELSE Len(records)
+
+\* An empty batch is tried however large the records are (KAFKA-20845).
+IsFlushedFirst(s, size) == s.batch # <<>> /\ Len(s.batch) + size > MaxBatch
+IsFull(s) == Len(s.batch) >= MaxBatch
+
+RecordsOf(kind, w) ==
+  LET records == Records(kind, w)
+  IN  [i \in DOMAIN records |->
+         [key |-> records[i].key, value |-> records[i].value, write |-> w]]
+
+\* Who leads no longer cannot allocate a batch: the partition gives no max.message.bytes. Nothing is
+\* reverted then, not even what the operation has changed itself.
+MayAllocate(b) == Leads(b)
+
+\* A write that has records: the outcome, and the write itself among those that are failed if the
+\* append threw.
+Appended(s, records, kind, w, result, mayAllocate) ==
+  LET new == RecordsOf(kind, w)
+      size == Size(kind, new)
+      changed == IF ChangesMemoryItself(kind) THEN [s EXCEPT !.memory = Replayed(@, new)] ELSE s
+      first == IsFlushedFirst(changed, size)
+      before == IF first THEN Flushed(changed, records, result) ELSE Outcome(changed, records, {}, FALSE)
+      goesOn == ~first \/ changed.batch = <<>> \/ (result = "appended" /\ ~before.outOfSync)
+      base == before.shard
+      joined == [base EXCEPT
+                   !.memory = IF ChangesMemoryItself(kind) THEN @ ELSE Replayed(@, new),
+                   !.batch = @ \o new, !.joined = @ \union {w}]
+      full == size > MaxBatch \/ IsFull(joined)
+      after == Flushed(joined, before.log, result)
+  IN  IF ~mayAllocate /\ changed.batch = <<>> THEN Outcome(changed, records, {w}, FALSE)
+      ELSE IF ~goesOn THEN [before EXCEPT !.failed = @ \union {w}]
+      ELSE IF full THEN [after EXCEPT !.failed = @ \union before.failed]
+      ELSE [Outcome(joined, before.log, before.failed, FALSE) EXCEPT !.failed = before.failed]
+
+\* An operation without records is answered when all that it saw is committed.
+EmptyWrite(s, w) ==
+  IF s.batch # <<>> THEN [s EXCEPT !.joined = @ \union {w}]
+  ELSE IF s.committed < s.written
+       THEN [s EXCEPT !.deferred = @ \union {[at |-> s.written, write |-> w]}]
+       ELSE s
+IsAnsweredAtOnce(s) == s.batch = <<>> /\ s.committed = s.written
+
+\* DeferredEvent.complete: what was completed before stays as it is (KAFKA-18174).
+Answered(all, some, answer) ==
+  [w \in DOMAIN all |-> IF w \in some /\ all[w] = "none" THEN answer ELSE all[w]]
+
+\* Nobody is answered before the watermark: mutants say otherwise.
+AnsweredAtAppend(s) == {}
+
+\* An outcome becomes the broker's. A shard out of sync fails, and is loaded anew at once.
+Becomes(b, outcome, all) ==
+  /\ log' = [log EXCEPT ![b] = outcome.log]
+  /\ shard' = [shard EXCEPT ![b] = outcome.shard]
+  /\ state' = IF outcome.outOfSync THEN [state EXCEPT ![b] = "LOADING"] ELSE state
+  /\ loads' = IF outcome.outOfSync THEN [loads EXCEPT ![b] = @ \union {tenure[b]}] ELSE loads
+  /\ listener' = IF outcome.outOfSync THEN [listener EXCEPT ![b] = NoListener] ELSE listener
+  /\ answers' = Answered(Answered(all, outcome.failed, "error"),
+                         AnsweredAtAppend(outcome.shard), "ok")
+
+\* What a write's operation saw: the writes whose records are in the memory, and its own.
+Seen(b, records) == WritesIn(Prefix(log[b], Min(shard[b].written, Len(log[b])))) \union
+                    WritesIn(shard[b].batch) \union records
+
+\* HighWatermarkUpdate stands before all other events of the shard (EventAccumulator.addFirst). A
+\* watermark that is reported while an event runs is one that is reported after it.
+MayRun(b) == listener[b].number = NoNumber
+
+Write(b, kind, result) ==
+  LET w == Len(writes) + 1
+      empty == NoRecords(kind)
+      all == Append(answers, IF empty /\ IsAnsweredAtOnce(shard[b]) THEN "ok" ELSE "none")
+  IN  /\ state[b] = "ACTIVE" /\ MayRun(b) /\ Len(writes) < MaxWrites
+      /\ result \in Results(b)
+      /\ IF empty
+         THEN /\ result = IF Leads(b) THEN "appended" ELSE "refused"
+              /\ Becomes(b, Outcome(EmptyWrite(shard[b], w), log[b], {}, FALSE), all)
+         ELSE Becomes(b, Appended(shard[b], log[b], kind, w, result, MayAllocate(b)), all)
+      /\ writes' = Append(writes,
+           [on |-> b, size |-> IF empty THEN 0 ELSE Len(Records(kind, w)),
+            seen |-> Seen(b, IF empty THEN {} ELSE {w})])
+      /\ UNCHANGED <<leader, epoch, deleted, hw, roles, tenure>>
+
+\* FlushBatch: by the linger timer, or the adaptive event that stands last in the queue.
+FlushBatch(b, result) ==
+  /\ state[b] = "ACTIVE" /\ MayRun(b) /\ shard[b].batch # <<>>
+  /\ result \in Results(b)
+  /\ Becomes(b, Flushed(shard[b], log[b], result), answers)
+  /\ UNCHANGED <<leader, epoch, deleted, hw, roles, tenure, writes>>
+
+\* OperationTimeout. The records stay, and may be committed later.
+TimeOut(w) ==
+  /\ TimeOuts /\ w \in DOMAIN answers /\ answers[w] = "none"
+  /\ answers' = Answered(answers, {w}, "timeout")
+  /\ UNCHANGED <<leader, epoch, deleted, log, hw, roles, state, tenure, loads, shard, listener,
+                 writes>>
+
+(***************************************************************************)
+(* Watermarks.                                                             *)
+(***************************************************************************)
+
+\* HighWatermarkListener.onHighWatermarkUpdated: its event takes the newest number. The listener
+\* serves one tenure: it retires when the broker follows (KAFKA-20634).
+Reports(b) == listener[b].kind = "LIVE"
+Heard(b, offset) == IF Reports(b) THEN [listener[b] EXCEPT !.number = offset] ELSE listener[b]
+Retired(b) == IF listener[b].kind = "LIVE" THEN [listener[b] EXCEPT !.kind = "RETIRED"] ELSE listener[b]
+
+\* Followers that the model leaves out have fetched.
+AdvanceWatermark(b, offset) ==
+  /\ Watermarks /\ Leads(b)
+  /\ offset \in BatchEnds(log[b]) /\ offset > hw[b]
+  /\ hw' = [hw EXCEPT ![b] = offset]
+  /\ listener' = [listener EXCEPT ![b] = Heard(b, offset)]
+  /\ UNCHANGED <<leader, epoch, deleted, log, roles, state, tenure, loads, shard, answers, writes>>
+
+\* A follower fetches: it truncates what its leader does not have, and takes the next batch.
+Common(f) ==
+  CHOOSE n \in 0..Len(log[f]) :
+    /\ n <= Len(log[leader]) /\ Prefix(log[f], n) = Prefix(log[leader], n)
+    /\ \A m \in (n + 1)..Len(log[f]) :
+         m > Len(log[leader]) \/ Prefix(log[f], m) # Prefix(log[leader], m)
+NextEnd(n) ==
+  LET later == {o \in BatchEnds(log[leader]) : o > n}
+  IN  IF later = {} THEN n ELSE CHOOSE o \in later : \A other \in later : o <= other
+Replicate(f) ==
+  /\ ~Watermarks /\ ~deleted /\ leader # NoBroker /\ f # leader
+  /\ LET end == NextEnd(Common(f))
+     IN  /\ end > Len(log[f]) \/ Common(f) < Len(log[f]) \/ hw[f] < hw[leader] \/ hw[leader] < end
+         /\ log' = [log EXCEPT ![f] = Prefix(log[leader], end)]
+         /\ hw' = [hw EXCEPT ![leader] = Max(@, end), ![f] = Max(@, Min(end, hw[leader]))]
+         /\ listener' = [b \in Brokers |->
+              IF hw'[b] # hw[b] THEN Heard(b, hw'[b]) ELSE listener[b]]
+  /\ UNCHANGED <<leader, epoch, deleted, roles, state, tenure, loads, shard, answers, writes>>
+
+\* The event HighWatermarkUpdate, which stands before all others in the queue.
+IsInOrder(s, offset) == s.committed <= offset /\ offset <= s.written
+ApplyWatermark(b) ==
+  LET s == shard[b]
+      offset == listener[b].number
+      takes == state[b] = "ACTIVE" /\ IsInOrder(s, offset)
+      done == {event \in s.deferred : event.at <= offset}
+  IN  /\ offset # NoNumber
+      /\ listener' = [listener EXCEPT ![b].number = NoNumber]
+      /\ shard' = IF takes
+                  THEN [shard EXCEPT ![b] = [Committed(s, offset) EXCEPT !.deferred = @ \ done]]
+                  ELSE shard
+      /\ answers' = IF takes THEN Answered(answers, {event.write : event \in done}, "ok")
+                    ELSE answers
+      /\ UNCHANGED <<leader, epoch, deleted, log, hw, roles, state, tenure, loads, writes>>
+
+(***************************************************************************)
+(* Elections, loads, resignations.                                         *)
+(***************************************************************************)
+Role(load, e) == [load |-> load, epoch |-> e]
+
+\* Any replica may be elected: all of them are in sync. The other brokers learn that they follow.
+Elect(b) ==
+  /\ epoch < MaxEpochs /\ ~deleted
+  /\ epoch' = epoch + 1 /\ leader' = b
+  /\ roles' = [r \in Brokers |->
+       IF r = b THEN Append(roles[r], Role(TRUE, epoch'))
+       ELSE IF r = leader THEN Append(roles[r], Role(FALSE, epoch')) ELSE roles[r]]
+  /\ listener' = [r \in Brokers |-> IF r = b THEN listener[r] ELSE Retired(r)]
+  /\ UNCHANGED <<deleted, log, hw, state, tenure, loads, shard, answers, writes>>
+
+\* The topic is deleted: onResignation without an epoch (KAFKA-19274).
+EpochOfDeletion == 0
+DeleteTopic ==
+  /\ Deletions /\ ~deleted /\ epoch > 0
+  /\ deleted' = TRUE
+  /\ roles' = [roles EXCEPT ![leader] = Append(@, Role(FALSE, EpochOfDeletion))]
+  /\ listener' = [r \in Brokers |-> Retired(r)]
+  /\ UNCHANGED <<leader, epoch, log, hw, state, tenure, loads, shard, answers, writes>>
+
+\* CoordinatorRuntime.scheduleLoadOperation.
+RunElection(b, e) ==
+  /\ IF e <= tenure[b] THEN UNCHANGED <<state, tenure, loads, shard, listener>>
+     ELSE /\ tenure' = [tenure EXCEPT ![b] = e]
+          /\ IF state[b] \in {"NONE", "FAILED"}
+             THEN /\ state' = [state EXCEPT ![b] = "LOADING"]
+                  /\ loads' = [loads EXCEPT ![b] = @ \union {e}]
+                  /\ shard' = [shard EXCEPT ![b] = FreshShard]
+                  /\ UNCHANGED listener
+             ELSE UNCHANGED <<state, loads, shard, listener>>
+  /\ UNCHANGED answers
+
+\* CoordinatorRuntime.scheduleUnloadOperation. It asks the partition nothing (KAFKA-20115).
+MayUnload(b) == TRUE
+RunResignation(b, e) ==
+  /\ IF (e = 0 \/ tenure[b] < e) /\ state[b] # "NONE" /\ MayUnload(b)
+     THEN /\ state' = [state EXCEPT ![b] = "NONE"]
+          /\ tenure' = [tenure EXCEPT ![b] = 0]
+          /\ shard' = [shard EXCEPT ![b] = FreshShard]
+          /\ listener' = [listener EXCEPT ![b] = NoListener]
+          /\ answers' = Answered(answers, WaitingIn(shard[b]), "error")
+     ELSE UNCHANGED <<state, tenure, shard, listener, answers>>
+  /\ UNCHANGED loads
+
+RunRole(b) ==
+  /\ roles[b] # <<>> /\ MayRun(b)
+  /\ roles' = [roles EXCEPT ![b] = Tail(@)]
+  /\ IF Head(roles[b]).load
+     THEN RunElection(b, Head(roles[b]).epoch) ELSE RunResignation(b, Head(roles[b]).epoch)
+  /\ UNCHANGED <<leader, epoch, deleted, log, hw, writes>>
+
+\* The loader has read the log to its end; CompleteLoad. Kafka's event names the partition alone:
+\* it may be of a load that an earlier context began (the model `boundary-stale-load`).
+IsOfThisLoad(b, e) == \A later \in loads[b] : later <= e
+WhatWasLoaded(b, e) == IF IsOfThisLoad(b, e) THEN Loaded(log[b], hw[b]) ELSE FreshShard
+TakesLoad(b, e) == state[b] = "LOADING" /\ IsOfThisLoad(b, e)
+CompleteLoad(b, e) ==
+  /\ e \in loads[b] /\ MayRun(b)
+  /\ loads' = [loads EXCEPT ![b] = @ \ {e}]
+  /\ IF TakesLoad(b, e)
+     THEN IF Leads(b)
+          THEN /\ state' = [state EXCEPT ![b] = "ACTIVE"]
+               /\ shard' = [shard EXCEPT ![b] = WhatWasLoaded(b, e)]
+               /\ listener' = [listener EXCEPT ![b] = NewListener]
+          ELSE /\ state' = [state EXCEPT ![b] = "FAILED"]
+               /\ shard' = [shard EXCEPT ![b] = FreshShard]
+               /\ UNCHANGED listener
+     ELSE UNCHANGED <<state, shard, listener>>
+  /\ UNCHANGED <<leader, epoch, deleted, log, hw, roles, tenure, answers, writes>>
+
+-------------------------------------------------------------------------------
+Init ==
+  /\ leader = NoBroker /\ epoch = 0 /\ deleted = FALSE
+  /\ log = [b \in Brokers |-> <<>>] /\ hw = [b \in Brokers |-> 0]
+  /\ roles = [b \in Brokers |-> <<>>]
+  /\ state = [b \in Brokers |-> "NONE"] /\ tenure = [b \in Brokers |-> 0]
+  /\ loads = [b \in Brokers |-> {}]
+  /\ shard = [b \in Brokers |-> FreshShard] /\ listener = [b \in Brokers |-> NoListener]
+  /\ answers = <<>> /\ writes = <<>>
+
+Results3 == {"appended", "refused", "thrown"}
+Next ==
+  \/ \E b \in Brokers, kind \in Kinds, result \in Results3 : Write(b, kind, result)
+  \/ \E b \in Brokers, result \in Results3 : FlushBatch(b, result)
+  \/ \E w \in 1..MaxWrites : TimeOut(w)
+  \/ \E b \in Brokers, offset \in 1..(2 * MaxWrites) : AdvanceWatermark(b, offset)
+  \/ \E b \in Brokers : Replicate(b)
+  \/ \E b \in Brokers : ApplyWatermark(b)
+  \/ \E b \in Brokers : Elect(b)
+  \/ DeleteTopic
+  \/ \E b \in Brokers : RunRole(b)
+  \/ \E b \in Brokers, e \in 1..MaxEpochs : CompleteLoad(b, e)
+
+Spec == Init /\ [][Next]_vars
+===============================================================================
