@@ -76,7 +76,8 @@ def _audit(path: Path, way: str, model: str) -> Cost:
 @contextlib.contextmanager
 def _workers(way: str, steps: int) -> Iterator[Any]:
     if find_spec("conformance.workers") is None:
-        # A checkout of the commit before runs this file too: its session lay there.
+        # A checkout of the commit before runs this file too: its session lay there. Here the module
+        # does not exist, so that mypy finds no types.
         from conformance.audit.session import (  # type: ignore[import-untyped]
             spark_session as before,
         )

@@ -85,10 +85,11 @@ BatchEnds(records) == {0} \union {i \in DOMAIN records : records[i].last}
 WritesIn(records) == {record.write : record \in Range(records)}
 
 \* An open batch as the log has it once it is flushed.
+EndsBatch(i, records) == i = Len(records)
 Batch(records) ==
   [i \in DOMAIN records |->
      [key |-> records[i].key, value |-> records[i].value, write |-> records[i].write,
-      epoch |-> epoch, last |-> i = Len(records)]]
+      epoch |-> epoch, last |-> EndsBatch(i, records)]]
 
 (***************************************************************************)
 (* A shard: `memory` is the timeline's newest state, `snapshots` those at  *)
@@ -112,11 +113,13 @@ Committed(s, offset) ==
 \* CoordinatorLoaderImpl: a snapshot at each end of a batch that is not below the watermark.
 SnapshotsOfLoad(records, watermark) ==
   {0} \union {o \in BatchEnds(records) : o >= watermark}
+CommittedByLoad(records, watermark) == watermark
 Loaded(records, watermark) ==
   LET s == [FreshShard EXCEPT !.memory = Load(records), !.written = Len(records),
               !.snapshots = [o \in SnapshotsOfLoad(records, watermark) |->
                                Load(Prefix(records, o))]]
-  IN  IF watermark > 0 THEN Committed(s, watermark) ELSE s
+      committed == CommittedByLoad(records, watermark)
+  IN  IF committed > 0 THEN Committed(s, committed) ELSE s
 
 (***************************************************************************)
 (* Flush and failure: CoordinatorContext.flushCurrentBatch,                *)
@@ -151,11 +154,13 @@ Flushed(s, records, result) ==
                        !.deferred = @ \union {[at |-> end, write |-> w] : w \in s.joined}],
              longer, {}, FALSE)
 
+AppendResults == {"appended", "refused", "thrown"}
+
 \* What an append of this broker may come to. Who leads no longer is refused (NOT_LEADER_OR_FOLLOWER).
 Leads(b) == leader = b /\ ~deleted
 Results(b) ==
   IF ~Leads(b) THEN {"refused"}
-  ELSE IF AppendFailures THEN {"appended", "refused", "thrown"} ELSE {"appended"}
+  ELSE IF AppendFailures THEN AppendResults ELSE {"appended"}
 
 (***************************************************************************)
 (* Writes: CoordinatorWriteEvent.run, CoordinatorContext.append.           *)
@@ -190,6 +195,7 @@ Appended(s, records, kind, w, result, mayAllocate) ==
       changed == IF ChangesMemoryItself(kind) THEN [s EXCEPT !.memory = Replayed(@, new)] ELSE s
       first == IsFlushedFirst(changed, size)
       before == IF first THEN Flushed(changed, records, result) ELSE Outcome(changed, records, {}, FALSE)
+      \* An empty batch that is flushed (KAFKA-20845 alone does it) keeps the write from nothing.
       goesOn == ~first \/ changed.batch = <<>> \/ (result = "appended" /\ ~before.outOfSync)
       base == before.shard
       joined == [base EXCEPT
@@ -200,7 +206,7 @@ Appended(s, records, kind, w, result, mayAllocate) ==
   IN  IF ~mayAllocate /\ changed.batch = <<>> THEN Outcome(changed, records, {w}, FALSE)
       ELSE IF ~goesOn THEN [before EXCEPT !.failed = @ \union {w}]
       ELSE IF full THEN [after EXCEPT !.failed = @ \union before.failed]
-      ELSE [Outcome(joined, before.log, before.failed, FALSE) EXCEPT !.failed = before.failed]
+      ELSE Outcome(joined, before.log, before.failed, FALSE)
 
 \* An operation without records is answered when all that it saw is committed.
 EmptyWrite(s, w) ==
@@ -211,8 +217,9 @@ EmptyWrite(s, w) ==
 IsAnsweredAtOnce(s) == s.batch = <<>> /\ s.committed = s.written
 
 \* DeferredEvent.complete: what was completed before stays as it is (KAFKA-18174).
+MayAnswer(former) == former = "none"
 Answered(all, some, answer) ==
-  [w \in DOMAIN all |-> IF w \in some /\ all[w] = "none" THEN answer ELSE all[w]]
+  [w \in DOMAIN all |-> IF w \in some /\ MayAnswer(all[w]) THEN answer ELSE all[w]]
 
 \* Nobody is answered before the watermark: mutants say otherwise.
 AnsweredAtAppend(s) == {}
@@ -401,10 +408,9 @@ Init ==
   /\ shard = [b \in Brokers |-> FreshShard] /\ listener = [b \in Brokers |-> NoListener]
   /\ answers = <<>> /\ writes = <<>>
 
-Results3 == {"appended", "refused", "thrown"}
 Next ==
-  \/ \E b \in Brokers, kind \in Kinds, result \in Results3 : Write(b, kind, result)
-  \/ \E b \in Brokers, result \in Results3 : FlushBatch(b, result)
+  \/ \E b \in Brokers, kind \in Kinds, result \in AppendResults : Write(b, kind, result)
+  \/ \E b \in Brokers, result \in AppendResults : FlushBatch(b, result)
   \/ \E w \in 1..MaxWrites : TimeOut(w)
   \/ \E b \in Brokers, offset \in 1..(2 * MaxWrites) : AdvanceWatermark(b, offset)
   \/ \E b \in Brokers : Replicate(b)

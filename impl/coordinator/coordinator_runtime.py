@@ -96,7 +96,6 @@ class CoordinatorBatch:
     """The records that the next append writes (CoordinatorRuntime.CoordinatorBatch)."""
 
     base_offset: int
-    epoch: int
     max_batch_size: int
     records: list[Record] = field(default_factory=list)
     size_in_bytes: int = RECORD_BATCH_OVERHEAD
@@ -237,10 +236,10 @@ class CoordinatorContext:
             for record in result.records:
                 self._append_record(record, result)
         except KafkaException as error:
-            self._joined(deferred)
+            self._join_batch(deferred)
             self.fail_current_batch(error)
             return
-        self._joined(deferred)
+        self._join_batch(deferred)
         batch = self.current_batch
         if batch is not None and batch.is_full:
             self.flush_current_batch()
@@ -273,7 +272,7 @@ class CoordinatorContext:
             self._loaded().replay(batch.next_offset, record)
         batch.append(record, self._runtime.clock.milliseconds())
 
-    def _joined(self, deferred: DeferredEvent) -> None:
+    def _join_batch(self, deferred: DeferredEvent) -> None:
         if self.current_batch is not None:
             self.current_batch.deferred.append(deferred)
 
@@ -282,14 +281,14 @@ class CoordinatorContext:
         (KAFKA-19826)."""
         if self.current_batch is not None:
             return
-        self.batch_epoch += 1
         size = self._runtime.partition_writer.max_message_bytes
-        base = self._loaded().last_written_offset
-        batch = self.current_batch = CoordinatorBatch(base, self.batch_epoch, size)
-        self._runtime.processor.enqueue_last("FlushBatch", lambda: self._flush_if_current(batch))
+        self.current_batch = CoordinatorBatch(self._loaded().last_written_offset, size)
+        self.batch_epoch += 1
+        epoch = self.batch_epoch
+        self._runtime.processor.enqueue_last("FlushBatch", lambda: self._flush_if_current(epoch))
 
-    def _flush_if_current(self, batch: CoordinatorBatch) -> None:
-        if self.state is CoordinatorState.ACTIVE and self.current_batch is batch:
+    def _flush_if_current(self, batch_epoch: int) -> None:
+        if self.state is CoordinatorState.ACTIVE and self.batch_epoch == batch_epoch:
             try:
                 self.flush_current_batch()
             except KafkaException:  # the batch's events were completed with it

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from conformance.systems.runtime.partition import HeldLoads, HeldTimer, QueuedEvents, Replica
+from conformance.systems.runtime.partition import (
+    PendingLoads,
+    PendingTimeouts,
+    QueuedEvents,
+    Replica,
+)
 from conformance.tla import Fn, Value, make_function
 from impl.coordinator.coordinator_runtime import (
     CoordinatorContext,
@@ -41,8 +46,8 @@ class RuntimeBroker:
 
     replica: Replica
     events: QueuedEvents
-    loads: HeldLoads
-    timer: HeldTimer
+    loads: PendingLoads
+    timer: PendingTimeouts
     runtime: CoordinatorRuntime
     roles: list[tuple[bool, int]] = field(default_factory=list)
     """Elections (True) and resignations whose events are queued, with their epochs."""

@@ -155,7 +155,7 @@ def _common_end(led: Sequence[RecordBatch], own: Sequence[RecordBatch]) -> int:
     return end
 
 
-class HeldLoads:
+class PendingLoads:
     """A loader of which an action ends each load."""
 
     def __init__(self, replica: Replica, epoch: Callable[[], int]) -> None:
@@ -189,7 +189,7 @@ class HeldLoads:
         return None
 
 
-class HeldTimer:
+class PendingTimeouts:
     """Write time-outs, each by the number of its write."""
 
     def __init__(self) -> None:

@@ -17,7 +17,12 @@ from conformance.systems.runtime.observation import (
     state_of,
     tenure_of,
 )
-from conformance.systems.runtime.partition import HeldLoads, HeldTimer, QueuedEvents, Replica
+from conformance.systems.runtime.partition import (
+    PendingLoads,
+    PendingTimeouts,
+    QueuedEvents,
+    Replica,
+)
 from conformance.tla import Action, Value, make_function
 from impl.clock import MockClock
 from impl.coordinator.coordinator_runtime import (
@@ -83,8 +88,8 @@ class RuntimeSystem:
 
     def _broker(self) -> RuntimeBroker:
         replica = Replica(self._max_message_bytes)
-        events, timer = QueuedEvents(), HeldTimer()
-        loads = HeldLoads(replica, lambda: tenure_of(broker))
+        events, timer = QueuedEvents(), PendingTimeouts()
+        loads = PendingLoads(replica, lambda: tenure_of(broker))
         runtime = CoordinatorRuntime(StoreShard, replica, loads, events, timer, self._clock)
         broker = RuntimeBroker(replica, events, loads, timer, runtime)
         return broker
