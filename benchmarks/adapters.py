@@ -21,12 +21,12 @@ from typing import Any
 
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.graph import StateGraph
+from conformance.registry import load_factory
 from conformance.replay.suite import replay_suite
 from conformance.stages.context import constants_of, one_model
 from conformance.suites import transition_cover
 from conformance.systems.external import CHANNELS
 from conformance.systems.protocol import SystemFactory, SystemUnderTest
-from conformance.systems.registry import load_factory
 from conformance.tla import Value
 
 ROOT = Path(__file__).resolve().parents[1]

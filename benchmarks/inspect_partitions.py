@@ -124,7 +124,7 @@ def child(folder: Path, spark: bool) -> None:
     with OnDemand(wanted=spark) as workers:
         inspection = inspect(evidence, folder / "out", workers=workers)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    accused = {discovery.partition for discovery in inspection.found}
+    accused = {discovery.partition for discovery in inspection.discoveries}
     print(json.dumps([time.process_time() - before, peak, len(accused)]))
 
 

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from conformance.garbage import collect_seldom
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.manifest import find_models
+from conformance.registry import factory_path, load_factory
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.spark.session import spark_session
 from conformance.spark.workers import OnSpark
@@ -29,7 +30,6 @@ from conformance.stages.context import Context, Workbench
 from conformance.stages.record import record
 from conformance.suites import Suite, transition_cover
 from conformance.systems.protocol import SystemUnderTest
-from conformance.systems.registry import factory_path, load_factory
 
 ON_FILES = "conformance.systems.replication:create_on_files"
 MILLION_IN_SECONDS = 20 * 60

@@ -145,6 +145,7 @@ def searched(item: Subject, processes: int, checks: tuple[str, ...]) -> OurCost:
         invariants={name: asked.invariants[name] for name in names},
         initial_properties={},
         action_properties={},
+        temporal_properties={},
         check_deadlock=False,
     )
     before = time.process_time()

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from wire_brokers import drive, kafka, ours
-
-from conformance.systems.registry import SCHEMES
+from benchmarks.brokers import drive, kafka, ours
+from conformance.kafka.entities import make, newest
+from conformance.registry import SCHEMES
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.connection import WireConnection
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.security import security_of
-from impl.group.messages import HeartbeatRequest
 
 OF_GROUPS = ("group/protocols-2m", "group/static-restart-2m", "group/shared-instance-2m")
 """The initial delay is their only timer; tests side by side wait for it together."""
@@ -58,7 +57,13 @@ def heartbeats(system: str, count: int) -> float:
     port = Port(address, security_of(address.config, address.tls_ca))
     try:
         port.find_coordinator("speed")
-        request = HeartbeatRequest("speed", 1, "nobody", None)
+        request = make(
+            newest("heartbeat", "request").HeartbeatRequest,
+            group_id="speed",
+            generation_id=1,
+            member_id="nobody",
+            group_instance_id=None,
+        )
         started = time.perf_counter()
         for _ in range(count):
             port.ask(request)

@@ -11,10 +11,12 @@ from pathlib import Path
 from conformance.audit.result import AuditResult
 from conformance.bugs.canary import run_canary
 from conformance.config import Tier
+from conformance.deviations.declared import deviating
 from conformance.errors import UserError
 from conformance.modelcheck.form import Tier as TierName
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.result import CheckResult
+from conformance.registry import BUILT_IN, factory_path
 from conformance.replay.parallel import Crew
 from conformance.replay.profile import Profile
 from conformance.stages.audit import audit
@@ -40,8 +42,6 @@ from conformance.stages.replay import replay
 from conformance.stages.selection import ExcludedModel, reasons_told, select
 from conformance.stages.subject import AuditedStore
 from conformance.stages.suite import cover
-from conformance.systems.declared import deviating
-from conformance.systems.registry import BUILT_IN, factory_path
 from conformance.traces.store import TraceStore
 from conformance.workers import Here, Workers, is_small, workers_for
 
@@ -104,7 +104,7 @@ def plan(
         return GatePlan(tier, tuple(models), output, canary=canary, named=bool(named))
     chosen = select(context, models, system)
     own = system in BUILT_IN and canary
-    return GatePlan(tier, chosen.taken, output, system, chosen.left_out, canary=own)
+    return GatePlan(tier, chosen.models, output, system, chosen.left_out, canary=own)
 
 
 def run(context: Context, gate: GatePlan) -> None:

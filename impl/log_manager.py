@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from .checkpoint import OffsetCheckpointFile
 from .concurrency import Concurrency
 from .disk import Disk, parent
-from .errors import KafkaStorageException
+from .errors import Errors, KafkaStorageException
 from .log import Log
 from .log_loader import load_log
 from .log_types import LogConfig
@@ -42,6 +42,7 @@ class LogManager:
     ) -> None:
         self._disk = disk
         self.log_directories = log_directories
+        self.offline_directories: set[str] = set()
         self.failed_directories: set[str] = set()
         """Where no log could be made: they go offline, when their failure is handled
         (LogDirFailureChannel)."""
@@ -71,6 +72,8 @@ class LogManager:
     def _load_directory(self, directory: str) -> None:
         marker = f"{directory}/{CLEAN_SHUTDOWN_FILE}"
         had_clean_shutdown = self._disk.exists(marker)
+        # First of all: who dies while it loads has not shut down in order (KAFKA-10471).
+        self._disk.remove(marker)
         starts = self._start_offsets[directory].read()
         recovery_points = self._recovery_points[directory].read()
         for name in self._disk.names(directory):
@@ -91,7 +94,6 @@ class LogManager:
                 had_clean_shutdown,
             )
             self._remember(partition, log, self._future if kind else self._current)
-        self._disk.remove(marker)
 
     def _load(
         self,
@@ -191,16 +193,31 @@ class LogManager:
         """Forget the directory and its logs; they are loaded again by the next start."""
         with self._lock:
             self.failed_directories.discard(directory)
+            self.offline_directories.add(directory)
             self.log_directories = tuple(one for one in self.log_directories if one != directory)
             for logs in (self._current, self._future):
                 for partition in [tp for tp, log in logs.items() if self.is_in(log, directory)]:
                     del logs[partition]
 
+    def is_log_dir_online(self, directory: str) -> bool:
+        """Whether it has not failed. Raises LOG_DIR_NOT_FOUND for what is no log directory."""
+        if directory not in (*self.log_directories, *self.offline_directories):
+            raise Errors.LOG_DIR_NOT_FOUND.exception(f"{directory} is no log directory")
+        return directory in self.log_directories
+
     # ---- moves between directories ---------------------------------------------------------
 
-    def create_future_log(self, partition: TopicPartition, directory: str) -> Log:
-        """An empty copy of the partition's log in another directory."""
+    def get_or_create_future_log(self, partition: TopicPartition, directory: str) -> Log:
+        """The copy of the partition's log in another directory; a new one is empty.
+
+        Raises KafkaStorageException for a new one while a directory is offline: there may be one.
+        """
         with self._lock:
+            future = self._future.get(partition)
+            if future is not None:
+                return future
+            if self.offline_directories:
+                raise KafkaStorageException(f"{sorted(self.offline_directories)} are offline")
             path = self._temporary_name(partition, f"{directory}/{partition}", "future")
             with self._failing(directory):
                 self._future[partition] = self._load(partition, path)
@@ -228,7 +245,8 @@ class LogManager:
             self._recovery_points[directory].write(
                 {
                     partition: log.recovery_point
-                    for partition, log in self._current.items()
+                    for logs in (self._current, self._future)
+                    for partition, log in logs.items()
                     if self.is_in(log, directory)
                 }
             )
@@ -239,7 +257,8 @@ class LogManager:
             self._start_offsets[directory].write(
                 {
                     partition: log.log_start_offset
-                    for partition, log in self._current.items()
+                    for logs in (self._current, self._future)
+                    for partition, log in logs.items()
                     if self.is_in(log, directory) and log.log_start_offset > log.base_offset
                 }
             )

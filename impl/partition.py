@@ -561,13 +561,17 @@ class Partition:
     # ---- moving to another directory -------------------------------------------------------
 
     def maybe_create_future_replica(self, directory: str) -> bool:
-        """Begin a copy in another log directory; False if there is one or the log lies there."""
+        """Begin a copy in another log directory, or go on with the one that was loaded from there.
+
+        False if that has been done, or the log itself lies there.
+        """
         with self._lock:
             log = self.local_log_or_exception()
             if self.future_log is not None or self._log_manager.is_in(log, directory):
                 return False
-            self.future_log = self._log_manager.create_future_log(self.topic_partition, directory)
-            self.future_log.update_high_watermark(log.log_start_offset)
+            future = self._log_manager.get_or_create_future_log(self.topic_partition, directory)
+            future.update_high_watermark(self._high_watermark_checkpoint(future))
+            self.future_log = future
             return True
 
     def maybe_replace_current_with_future_replica(self) -> bool:
@@ -580,12 +584,12 @@ class Partition:
             self.log, self.future_log = future, None
             return True
 
-    def remove_future_local_replica(self) -> None:
-        """Give the move up and delete the copy."""
+    def remove_future_local_replica(self, delete_from_log_dir: bool = True) -> None:
+        """Give the move up and delete the copy, unless its directory has failed."""
         with self._lock:
-            if self.future_log is not None:
-                self._log_manager.delete_log(self.future_log)
-                self.future_log = None
+            future, self.future_log = self.future_log, None
+            if future is not None and delete_from_log_dir:
+                self._log_manager.delete_log(future)
 
     def delete(self) -> None:
         """Delete the logs; this broker is no replica any more."""

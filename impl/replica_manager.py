@@ -576,13 +576,18 @@ class ReplicaManager:
     def handle_log_dir_failure(self, directory: str) -> None:
         """Nothing in this log directory is read or written any more until the next start.
 
-        Its partitions answer KAFKA_STORAGE_ERROR (ReplicaManager.handleLogDirFailure).
+        Its partitions answer KAFKA_STORAGE_ERROR; a move to it ends
+        (ReplicaManager.handleLogDirFailure).
         """
         with self._replica_state_change_lock:
             logs = {one.topic_partition: one.log for one in self.partitions()}
             self._mark_partitions_offline(
                 [tp for tp, log in logs.items() if log and self.log_manager.is_in(log, directory)]
             )
+            for partition in self.partitions():
+                future = partition.future_log
+                if future is not None and self.log_manager.is_in(future, directory):
+                    self._end_move(partition, delete_from_log_dir=False)
             self._high_watermarks.pop(directory, None)
             self.log_manager.handle_log_dir_failure(directory)
 
@@ -600,12 +605,17 @@ class ReplicaManager:
     def alter_replica_log_dir(self, topic_partition: TopicPartition, directory: str) -> None:
         """Begin to move the log to another of the broker's directories.
 
-        Raises LOG_DIR_NOT_FOUND, or as `get_partition_or_exception`.
+        A move to yet another directory is given up; asked for the directory of the log, that is
+        all. Raises LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR while a directory is offline, or as
+        `get_partition_or_exception`.
         """
         with self._replica_state_change_lock:
-            if directory not in self.log_manager.log_directories:
-                raise Errors.LOG_DIR_NOT_FOUND.exception(f"{directory} is no log directory")
+            if not self.log_manager.is_log_dir_online(directory):
+                raise KafkaStorageException(f"the log directory {directory} is offline")
             partition = self.get_partition_or_exception(topic_partition)
+            future = partition.future_log
+            if future is not None and not self.log_manager.is_in(future, directory):
+                self._end_move(partition)
             try:
                 created = partition.maybe_create_future_replica(directory)
             except KafkaStorageException:
@@ -614,13 +624,20 @@ class ReplicaManager:
             if created:
                 self._maybe_add_log_dir_fetchers([topic_partition])
 
+    def _end_move(self, partition: Partition, *, delete_from_log_dir: bool = True) -> None:
+        if self.alter_log_dirs_manager is not None:
+            self.alter_log_dirs_manager.remove_fetcher_for_partitions([partition.topic_partition])
+        partition.remove_future_local_replica(delete_from_log_dir)
+
     def _maybe_add_log_dir_fetchers(self, topic_partitions: list[TopicPartition]) -> None:
+        """Follow the logs that move; also those whose move began before this process did."""
         leader = self._end_points(self.broker_id) or BrokerEndPoint(self.broker_id)
         states = {}
         for topic_partition in topic_partitions:
             partition = self._partitions.get(topic_partition)
-            future = None if partition is None else partition.future_log
-            if partition is not None and future is not None:
+            future = self.log_manager.get_log(topic_partition, is_future=True)
+            if partition is not None and partition.log is not None and future is not None:
+                partition.maybe_create_future_replica(parent(future.directory))
                 states[topic_partition] = InitialFetchState(
                     partition.topic_id, leader, partition.leader_epoch, future.high_watermark
                 )
@@ -640,9 +657,9 @@ class ReplicaManager:
             directory: {} for directory in self._high_watermarks
         }
         for partition in self.partitions():
-            if partition.log is not None:
-                directory = parent(partition.log.directory)
-                offsets[directory][partition.topic_partition] = partition.log.high_watermark
+            for log in (partition.log, partition.future_log):
+                if log is not None:
+                    offsets[parent(log.directory)][log.topic_partition] = log.high_watermark
         for directory, of_directory in offsets.items():
             try:
                 self._high_watermarks[directory].write(of_directory)

@@ -138,20 +138,6 @@ FetchRequest(f) ==
      !.fetchOffset = fetchOffset[f],
      !.lastEpoch = IF LastFetchedEpochIsSent THEN LatestEpoch(epochCache[f]) ELSE NoEpoch]
 
-\* AbstractFetcherThread.getOffsetTruncationState: where to cut, and whether that is final.
-\* Kip101 has no epoch in the answer; its follower asks once.
-EpochIsCommon(localEpoch, leadersEpoch) == localEpoch = leadersEpoch
-
-OffsetTruncationState(r, a) ==
-  LET end   == LogEnd(r)
-      local == EndOffsetFor(r.cache, a.epoch, end)
-  IN  IF a.endOffset = NoOffset THEN [offset |-> r.offset, completed |-> TRUE]
-      ELSE IF a.epoch = NoEpoch \/ local.offset = NoOffset
-      THEN [offset |-> Min(a.endOffset, end), completed |-> TRUE]
-      ELSE IF EpochIsCommon(local.epoch, a.epoch)
-      THEN [offset |-> Min(Min(local.offset, a.endOffset), end), completed |-> TRUE]
-      ELSE [offset |-> Min(local.offset, end), completed |-> FALSE]
-
 \* doTruncate, then updateFetchOffsetAndMaybeMarkTruncationComplete.
 Truncated(r, a) ==
   LET st == OffsetTruncationState(r, a)
@@ -185,9 +171,6 @@ FetchResponseIsCurrent(f, a) ==
   /\ fetchState[f] = "Fetching" /\ leader[f] = a.leader
   /\ fetchOffset[f] = a.fetchOffset
   /\ FetchResponseEpochCheck(a.currentLeaderEpoch, leaderEpoch[f])
-
-\* The follower's high watermark: the leader's, within the own log.
-FollowerHighWatermark(leaderHw, logStart, logEnd) == Max(logStart, Min(leaderHw, logEnd))
 
 \* ReplicaFetcherThread.processPartitionData: append, high watermark, log start.
 WithFetchedData(r, a) ==

@@ -119,4 +119,25 @@ CacheOf(r) ==
       starts    == SelectSeq([i \in 1..Len(r.log) |-> i], Begins)
   IN  [k \in 1..Len(starts) |->
         [epoch |-> r.log[starts[k]], start |-> r.logStart + starts[k] - 1]]
+
+(***************************************************************************)
+(* A replica that follows: AbstractFetcherThread.                          *)
+(***************************************************************************)
+
+\* getOffsetTruncationState: where to cut, and whether that is final.
+\* Kip101 has no epoch in the answer; its follower asks once.
+EpochIsCommon(localEpoch, leadersEpoch) == localEpoch = leadersEpoch
+
+OffsetTruncationState(r, a) ==
+  LET end   == LogEnd(r)
+      local == EndOffsetFor(r.cache, a.epoch, end)
+  IN  IF a.endOffset = NoOffset THEN [offset |-> r.offset, completed |-> TRUE]
+      ELSE IF a.epoch = NoEpoch \/ local.offset = NoOffset
+      THEN [offset |-> Min(a.endOffset, end), completed |-> TRUE]
+      ELSE IF EpochIsCommon(local.epoch, a.epoch)
+      THEN [offset |-> Min(Min(local.offset, a.endOffset), end), completed |-> TRUE]
+      ELSE [offset |-> Min(local.offset, end), completed |-> FALSE]
+
+\* The follower's high watermark: the leader's, within the own log.
+FollowerHighWatermark(leaderHw, logStart, logEnd) == Max(logStart, Min(leaderHw, logEnd))
 =============================================================================

@@ -7,5 +7,6 @@ files, here, in processes or on Spark; what comes back is about what is distinct
     files of states -------------------------------StateJudge--------------------+--> suspects
     files of traces + suspects --Decider--> causes (and the listing) --> findings
 
-Only if there is a suspect, or a trace with a problem, are the traces looked at a second time.
+On Spark `sql.SqlJudge` may take what is in order from the two judges (`choice`). Only if there is a
+suspect, or a trace with a problem, are the traces looked at a second time.
 """

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +25,7 @@ from conformance.audit.decide import (
     merged_causes,
     suspect_of,
 )
-from conformance.audit.evaluator import Evaluator
+from conformance.audit.evaluator import Evaluator, StateRows
 from conformance.audit.findings import FailureCause, Reporter, SpecView, divergence, lookup, name_of
 from conformance.audit.judge import StateJudge, Verdicts, VisitJudge
 from conformance.audit.result import STAGE, Accounting, AuditResult, TraceCoverage, UnjudgedTraces
@@ -33,6 +33,7 @@ from conformance.audit.rules import Rulebook
 from conformance.audit.verdicts import (
     Options,
     check_counts,
+    different_answers,
     dispute,
     finished,
     more_causes,
@@ -45,6 +46,9 @@ from conformance.tla import collision_probability
 from conformance.traces.model import PartialState
 from conformance.traces.store import TraceStore
 from conformance.workers import Workers
+
+if TYPE_CHECKING:
+    from conformance.audit.sql import SqlJudge
 
 __all__ = ["Options", "audit"]
 
@@ -87,14 +91,30 @@ def audit(
     """Judge every trace of a store whose files were verified.
 
     `model` is the fast path and the cross-check, `spec` explains findings. Raises DataError that
-    names the file if one cannot be read after all. Native rules need Spark's workers.
+    names the file if one cannot be read after all. On Spark's workers Spark SQL judges what it
+    was measured to judge faster.
     """
     options = options or Options()
     emit(StageStarted(STAGE, str(store.path)))
     store.check_fingerprints()
-    result = _Audit(workers, store, rules, evaluator, model, spec, options, emit).run()
+    sql = _sql(workers, store, rules, evaluator, options)
+    result = _Audit(workers, store, rules, evaluator, model, spec, options, emit, sql).run()
     finished(store, result, emit, compared=options.compared, where=f", {workers.place}")
     return result
+
+
+def _sql(
+    workers: Workers, store: TraceStore, rules: Rulebook, evaluator: Evaluator, options: Options
+) -> SqlJudge | None:
+    """Spark SQL, if the workers are Spark's."""
+    if not workers.speaks_sql:
+        return None
+    from conformance.audit.sql import SqlJudge  # Spark takes a second to load
+
+    invariants, properties = (
+        tuple(rule.name for rule in of) for of in (rules.invariants, rules.properties)
+    )
+    return SqlJudge(workers, store, evaluator, invariants, properties, options.sql)
 
 
 @dataclass(slots=True)
@@ -109,6 +129,8 @@ class _Audit:
     spec: SpecView | None
     options: Options
     emit: Emit
+    sql: SqlJudge | None
+    """Asked first about the many, where the workers are Spark's."""
     clock: _Clock = field(default_factory=_Clock)
 
     def run(self) -> AuditResult:
@@ -126,7 +148,8 @@ class _Audit:
             causes = self._causes(suspects)
         covered = self._coverage(steps, counts, of_visits.taken)
         accounting = _accounting(traces, causes)
-        disputed = counts[judge.DISPUTED]
+        listed, answers = counts[judge.DISPUTED], () if self.sql is None else self.sql.disputes
+        disputed = listed + len(answers)
         most = self.options.max_causes
         reasons = vacuous(traces, covered, self.options.optional_actions, self.options.compared)
         states = self.store.manifest.counts.states
@@ -140,13 +163,18 @@ class _Audit:
             cross_checked=counts[judge.CROSS_CHECKED],
             disputed=disputed,
             coverage=covered,
-            findings=self._findings(causes, suspects, disputed, accounting.failed),
+            findings=(
+                *([dispute(listed)] if listed else []),
+                *([different_answers(answers)] if answers else []),
+                *self._findings(causes, suspects, accounting.failed),
+            ),
             unjudged=_unjudged(_most(causes, failed=False, most=most), suspects),
             vacuous=reasons,
             collision_probability=collision_probability(states),
             seconds=self.clock.total(),
             scan_seconds=self.clock.phases["scan"],
             formula_seconds=self.clock.phases["formulas"],
+            choices=() if self.sql is None else tuple(self.sql.choices),
         )
 
     @contextmanager
@@ -170,13 +198,19 @@ class _Audit:
     # --- formulas -----------------------------------------------------------------------------
 
     def _states(self) -> Verdicts:
-        if self.rules.native:
-            from conformance.audit.native import judge_natively  # Spark
-
-            return judge_natively(self.workers, self.store, self.rules)
-        judged = StateJudge(self.evaluator, tuple(rule.name for rule in self.rules.invariants))
-        shares = self._shares(self._files("states"))
-        return self.workers.reduce(judged, shares, judge.merged, Verdicts.nothing())
+        names = tuple(rule.name for rule in self.rules.invariants)
+        entries = [entry for entry in self.store.manifest.files if entry.path.startswith("states/")]
+        rows = [StateRows((self.store.path / e.path).resolve(), 0, e.rows) for e in entries]
+        fine = 0
+        if self.sql is not None:
+            rows, fine = self.sql.states(rows)
+        parts = judge.state_rows(rows, self.workers.tasks)
+        start = Verdicts((), Counter({("value", name): fine for name in names}), Counter())
+        judged = StateJudge(self.evaluator, names)
+        verdicts = self.workers.reduce(judged, parts, judge.merged, start)
+        if self.sql is not None:
+            self.sql.confirm(verdicts.bad, "the state")
+        return verdicts
 
     def _visits(self, visits: pa.Table) -> Verdicts:
         properties = tuple(rule.name for rule in self.rules.properties)
@@ -184,8 +218,15 @@ class _Audit:
         listed = (self.model or ModelTable.empty()).rows(self.rules.initial)
         few = len(visits) <= ALL_ASKED
         sample = 1 if few else max(1, len(visits) // self.options.cross_check)
-        slices = judge.slices(judge.asked(visits, listed, sample), self.workers.tasks)
-        return self.workers.reduce(judged, slices, judge.merged, Verdicts.nothing())
+        asked, start = judge.asked(visits, listed, sample), Verdicts.nothing()
+        if self.sql is not None:
+            asked, fine = self.sql.steps(asked)
+            start = Verdicts((), judge.in_order(fine, properties), Counter())
+        slices = judge.slices(asked, self.workers.tasks)
+        verdicts = self.workers.reduce(judged, slices, judge.merged, start)
+        if self.sql is not None:
+            self.sql.confirm(verdicts.bad, "the transition")
+        return verdicts
 
     # --- what is said -------------------------------------------------------------------------
 
@@ -225,9 +266,7 @@ class _Audit:
             shares = self._shares(files)
             return self.workers.reduce(decider, shares, merged_causes, CAUSES.empty_table())
 
-    def _findings(
-        self, causes: pa.Table, suspects: pa.Table, disputed: int, failed: int
-    ) -> tuple[Finding, ...]:
+    def _findings(self, causes: pa.Table, suspects: pa.Table, failed: int) -> list[Finding]:
         options = self.options
         reporter = Reporter(
             self.store,
@@ -240,7 +279,7 @@ class _Audit:
         findings = list(reporter.findings(self._explained(causes, suspects)))
         if rest := failed - sum(finding.count for finding in findings):
             findings.append(more_causes(rest, options.max_causes))
-        return (*([dispute(disputed)] if disputed else []), *findings)
+        return findings
 
     def _explained(self, causes: pa.Table, suspects: pa.Table) -> list[FailureCause]:
         decisions = _most(causes, failed=True, most=self.options.max_causes)

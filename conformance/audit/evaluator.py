@@ -52,6 +52,24 @@ class _Parts:
 
 
 @dataclass(frozen=True, slots=True)
+class StateRows:
+    """Neighbouring rows of a file of states."""
+
+    path: Path
+    first: int
+    count: int
+    only: pa.Array | None = None
+    """The fingerprints that are asked about; all if None."""
+
+    def read(self) -> pa.Table:
+        """The rows. DataError names a file that is damaged."""
+        rows = read_file(self.path).slice(self.first, self.count)
+        if self.only is None:
+            return rows
+        return rows.filter(pc.is_in(rows.column(FINGERPRINT), value_set=self.only))
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluator:
     """The spec and the store, as workers get them. The store must be where they can read it."""
 
@@ -109,6 +127,15 @@ class _AuditWorker:
         self._formulas: dict[int, ActionFormula] = {}
         """Of the actions that were asked about, by code."""
 
+    @property
+    def spec(self) -> Spec:
+        """The specification, bound."""
+        return self._spec
+
+    def asks(self, action: Action) -> bool:
+        """Whether the disjuncts that a step of this action took are counted."""
+        return self._branches.asks(action.name)
+
     # ---- states ----------------------------------------------------------------------------
 
     def _judge_all(self, states: Iterable[tuple[int, PartialState]]) -> pa.RecordBatch:
@@ -124,10 +151,10 @@ class _AuditWorker:
             names=[FINGERPRINT, "violations", "doubts"],
         )
 
-    def judge_file(self, path: Path) -> pa.RecordBatch:
-        """Fingerprint, violations and doubts of each state of a file that is not in order, and a
+    def judge_rows(self, of: StateRows) -> pa.RecordBatch:
+        """Fingerprint, violations and doubts of each of these states that is not in order, and a
         row without a fingerprint for all the others: `states` says for how many a row stands."""
-        rows = read_file(path)
+        rows = of.read()
         prints, states = rows.column(FINGERPRINT).to_pylist(), self._parts.columns.states(rows)
         if len(self._known) + len(prints) <= _REMEMBERED:
             self._known.update(zip(prints, states, strict=True))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from conformance.audit.evaluator import Evaluator, bound_worker
+from conformance.audit.evaluator import Evaluator, StateRows, bound_worker
 from conformance.audit.rules import INIT, NEXT
 from conformance.audit.verdicts import has_value
 from conformance.audit.visited import INITIAL, KEY
@@ -30,7 +30,7 @@ DISPUTED = ("visits", "disputed")
 
 _SLICE = 50_000
 _SMALLEST_SLICE = 1_000
-"""Visits: a process must bind the specification before it judges the first."""
+"""States or visits: a process must bind the specification before it judges the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +55,20 @@ def merged(item: Verdicts, other: Verdicts) -> Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class StateJudge:
-    """Judges the states of files by the invariants."""
+    """Judges states by the invariants."""
 
     evaluator: Evaluator
     invariants: tuple[str, ...]
 
-    def __call__(self, files: Sequence[Path]) -> Verdicts:
+    def __call__(self, rows: StateRows) -> Verdicts:
         """Of every state that is whole."""
         counts: Counter[Key] = Counter()
         bad: list[Verdict] = []
-        for path in files:
-            for row in bound_worker(self.evaluator).judge_file(path).to_pylist():
-                for name in self.invariants:
-                    counts["value", name] += row["states"] * has_value(name, row["doubts"])
-                if row[FINGERPRINT] is not None:
-                    bad.append((row[FINGERPRINT], row["violations"], row["doubts"]))
+        for row in bound_worker(self.evaluator).judge_rows(rows).to_pylist():
+            for name in self.invariants:
+                counts["value", name] += row["states"] * has_value(name, row["doubts"])
+            if row[FINGERPRINT] is not None:
+                bad.append((row[FINGERPRINT], row["violations"], row["doubts"]))
         return Verdicts(bad, counts, Counter())
 
 
@@ -82,15 +81,14 @@ class VisitJudge:
     anywhere: bool
     """Whether a trace may begin in any state."""
 
-    def __call__(self, part: tuple[int, pa.Table]) -> Verdicts:
-        """Of a slice that begins at that row."""
-        first, visits = part
+    def __call__(self, visits: pa.Table) -> Verdicts:
+        """Of a slice."""
         (batch,) = visits.combine_chunks().to_batches()
         counts: Counter[Key] = Counter()
         step: Taken = Counter()
         bad: list[Verdict] = []
         rows = bound_worker(self.evaluator).judge_visits(batch).to_pylist()
-        for number, row in enumerate(rows, first):
+        for number, row in zip(visits.column("row").to_pylist(), rows, strict=True):
             self._count(row, counts)
             if row["taken"] != "0":
                 step[row["action"], int(row["taken"], 16)] += row["visits"]
@@ -118,7 +116,7 @@ class VisitJudge:
 
 
 def asked(visits: pa.Table, listed: pa.Table, sample: int) -> pa.Table:
-    """The visits with `listed`, whether they are known to be legal, and `asked`.
+    """The visits with `listed`, whether they are known to be legal, `asked`, and their `row`.
 
     An action is asked about the steps that are not listed, and about one listed step in `sample`.
     """
@@ -128,7 +126,10 @@ def asked(visits: pa.Table, listed: pa.Table, sample: int) -> pa.Table:
     there = np.zeros(len(visits), bool)
     there[known.column("row").to_numpy()] = True
     chosen = ~there | (_mixed(visits) % np.uint64(sample) == 0)
-    return visits.append_column("listed", pa.array(there)).append_column("asked", pa.array(chosen))
+    columns = {"listed": pa.array(there), "asked": pa.array(chosen), "row": numbers}
+    for name, column in columns.items():
+        visits = visits.append_column(name, column)
+    return visits
 
 
 _ODD = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)))
@@ -144,7 +145,32 @@ def _mixed(visits: pa.Table) -> npt.NDArray[np.uint64]:
     return mixed
 
 
-def slices(visits: pa.Table, tasks: int) -> Iterator[tuple[int, pa.Table]]:
-    """The visits in parts, each with its first row."""
-    size = min(max(-(-len(visits) // tasks), _SMALLEST_SLICE), _SLICE)
-    return ((first, visits.slice(first, size)) for first in range(0, len(visits), size))
+def in_order(visits: pa.Table, properties: Sequence[str]) -> Counter[Key]:
+    """The counts of steps that are legal and on which every property holds."""
+    listed, asked = visits.column("listed"), visits.column("asked")
+    counts: Counter[Key] = Counter()
+    counts[LISTED] = pc.sum(listed).as_py() or 0
+    counts[CROSS_CHECKED] = pc.sum(pc.and_(listed, asked)).as_py() or 0
+    counts.update({("value", name): len(visits) for name in properties})
+    return counts
+
+
+def slices(visits: pa.Table, tasks: int) -> Iterator[pa.Table]:
+    """The visits in parts."""
+    size = _part(len(visits), tasks)
+    return (visits.slice(first, size) for first in range(0, len(visits), size))
+
+
+def state_rows(files: Sequence[StateRows], tasks: int) -> Iterator[StateRows]:
+    """The states of these files in parts: often there is one file only, and all workers are to
+    have a part."""
+    size = _part(sum(rows.count for rows in files), tasks)
+    for rows in files:
+        for first in range(rows.first, rows.first + rows.count, size):
+            count = min(size, rows.first + rows.count - first)
+            yield replace(rows, first=first, count=count)
+
+
+def _part(rows: int, tasks: int) -> int:
+    """How many rows a task gets."""
+    return min(max(-(-rows // tasks), _SMALLEST_SLICE), _SLICE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from conformance.audit.choice import EvaluatorChoice
 from conformance.events import Finding, JsonValue
 from conformance.printable import counted
 from conformance.verdict import Verdict
@@ -91,7 +92,8 @@ class AuditResult:
     cross_checked: int
     """Transitions on which table and formula were compared."""
     disputed: int
-    """Those on which the two disagree: a fault of kconform, whatever the traces show."""
+    """Those on which the two disagree, and answers of Spark SQL with which Python disagrees: a
+    fault of kconform, whatever the traces show."""
     coverage: TraceCoverage
     findings: tuple[Finding, ...]
     unjudged: tuple[UnjudgedTraces, ...]
@@ -102,6 +104,8 @@ class AuditResult:
     seconds: float
     scan_seconds: float
     formula_seconds: float
+    choices: tuple[EvaluatorChoice, ...] = ()
+    """On Spark: which evaluator judged what, and why."""
 
     def figures(self) -> dict[str, JsonValue]:
         """The audit's part of the JSON report."""
@@ -137,6 +141,7 @@ class AuditResult:
                 }
                 for traces in self.unjudged
             ],
+            "evaluators": [choice.figures() for choice in self.choices],
             "seconds": round(self.seconds, 3),
             "scan_seconds": round(self.scan_seconds, 3),
             "formula_seconds": round(self.formula_seconds, 3),

@@ -28,6 +28,8 @@ class Options:
     """About so many transitions of the model's table are asked of the formula too."""
     max_causes: int = 500
     """At most so many distinct causes are brought to the driver, those of most traces first."""
+    sql: bool | None = None
+    """Whether Spark SQL judges on Spark's workers; None: where it was measured to be faster."""
     optional_actions: Sequence[str] = ()
     """Actions that may never fire without making a pass vacuous."""
     compared: ComparedStates | None = None
@@ -64,6 +66,25 @@ def dispute(count: int) -> Finding:
         ),
         count=count,
     )
+
+
+def different_answers(answers: Sequence[str]) -> Finding:
+    """The finding that the two evaluators contradict each other."""
+    shown = "; ".join(answers[:_SHOWN])
+    rest = f"; and {len(answers) - _SHOWN} others" if len(answers) > _SHOWN else ""
+    return Finding(
+        key=f"{STAGE}-sql-and-python",
+        title="Spark SQL and the Python evaluator disagree",
+        stage=STAGE,
+        message=(
+            f"The two evaluators have different answers: {shown}{rest}. One of the two is wrong, "
+            "so this audit proves nothing. Report it as a bug of kconform."
+        ),
+        count=len(answers),
+    )
+
+
+_SHOWN = 5
 
 
 def more_causes(traces: int, shown: int) -> Finding:

@@ -20,6 +20,7 @@ import msgspec
 
 from conformance.bugs.fault import BlindSpot, Catalogue, Fault, PatchMismatch, relocated
 from conformance.bugs.worker import BugJob, FaultSearchResult, PartStarted
+from conformance.children import end_with_us
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
 from conformance.printable import counted
 from conformance.resources import resource_root
@@ -48,25 +49,25 @@ class BugResult:
     """One row of the table."""
 
     fault: Fault
-    found: FaultSearchResult
+    search: FaultSearchResult
     unseen: bool
     """Killed by an ordinary test only, for the reason that the catalogue gives."""
 
     @property
     def verdict(self) -> Verdict:
         """PASS if it was killed, INCONCLUSIVE if nothing could judge it."""
-        if not self.found.judged:
+        if not self.search.judged:
             return Verdict.INCONCLUSIVE
-        return Verdict.PASS if self.found.killed else Verdict.FAIL
+        return Verdict.PASS if self.search.killed else Verdict.FAIL
 
     @property
     def reason(self) -> str:
         """Why the spec does not see it; empty for a fault that it sees."""
-        return self.fault.unseen.reason if self.unseen and self.fault.unseen else self.found.note
+        return self.fault.unseen.reason if self.unseen and self.fault.unseen else self.search.note
 
     def summary(self) -> str:
         """One line: what found it, or that nothing did."""
-        result = self.found
+        result = self.search
         if not result.killed:
             return f"{self.fault.title}: {'NOT found' if result.judged else result.note}"
         length = result.counterexample_length
@@ -75,7 +76,7 @@ class BugResult:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The row in the JSON report."""
-        result = self.found
+        result = self.search
         return {
             "bug": self.fault.id,
             "jira": self.fault.jira,
@@ -110,8 +111,8 @@ def run_bench(
         file = None if keep is None else keep / f"bug-{fault.id}.itf.json"
         result = run_fault(catalogue, fault, effort, file)
         results.append(result)
-        if not result.found.killed:
-            emit(survivor(fault, result.found))
+        if not result.search.killed:
+            emit(survivor(fault, result.search))
         _report(result, emit)
     emit(_finished(subject, catalogues, results, time.monotonic() - started))
     return results
@@ -119,12 +120,12 @@ def run_bench(
 
 def _report(result: BugResult, emit: Emit) -> None:
     """A fault's end as a stage of its own, with the way to what killed it."""
-    fault_search_result, fault = result.found, result.fault
-    if fault_search_result.held is not None:
+    fault_search_result, fault = result.search, result.fault
+    if fault_search_result.comparison is not None:
         emit(
             replace(
-                fault_search_result.held,
-                system=f"{fault_search_result.held.system}, one fault at a time",
+                fault_search_result.comparison,
+                system=f"{fault_search_result.comparison.system}, one fault at a time",
             )
         )
     emit(
@@ -145,8 +146,8 @@ def _report(result: BugResult, emit: Emit) -> None:
 def _finished(
     subject: str, catalogues: Sequence[Catalogue], results: Sequence[BugResult], seconds: float
 ) -> StageFinished:
-    killed = sum(result.found.killed for result in results)
-    by_test = sum(result.found.killed and result.unseen for result in results)
+    killed = sum(result.search.killed for result in results)
+    by_test = sum(result.search.killed and result.unseen for result in results)
     return StageFinished(
         STAGE,
         subject,
@@ -316,6 +317,7 @@ def running(
         stdout=subprocess.PIPE,
         stderr=errors,
     )
+    end_with_us(process)
     try:
         yield process
     finally:

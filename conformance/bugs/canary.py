@@ -28,9 +28,9 @@ def run_canary(context: Context, benches: Sequence[Workbench]) -> None:
             result = run_fault(catalogue, fault, effort)
             outcome.verdict = result.verdict
             outcome.figures = result.to_json()
-            outcome.summary = f"{result.summary()}{_consequence(result.found)}"
+            outcome.summary = f"{result.summary()}{_consequence(result.search)}"
             if result.verdict is Verdict.FAIL:
-                context.emit(survivor(fault, result.found))
+                context.emit(survivor(fault, result.search))
 
 
 def _consequence(result: FaultSearchResult) -> str:

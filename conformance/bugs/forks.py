@@ -21,12 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.bugs.fault import copied
+from conformance.children import end_with_parent
 from conformance.systems.bundled import import_copy, import_name
 
 _KEPT = (
     "conformance.systems.bundled",
     "conformance.systems.protocol",
-    "conformance.systems.registry",
+    "conformance.registry",
 )
 """Modules of the adapters' package that import nothing of the implementation."""
 _RAISED = b"raised "
@@ -97,8 +98,9 @@ class Forks:
         sys.stdout.flush()
         sys.stderr.flush()
         reading, writing = os.pipe()
-        pid = os.fork()
+        parent, pid = os.getpid(), os.fork()
         if pid == 0:
+            end_with_parent(parent)
             os.close(reading)
             _work_and_leave(task, folder, self._package, writing)
         os.close(writing)

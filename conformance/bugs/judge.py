@@ -334,15 +334,15 @@ class _SuiteDriver:
     """A model's system in this process, driven along tests of its suite."""
 
     def __init__(self, bench: _MutantBench) -> None:
-        self._one = bench
+        self._bench = bench
         self._driver = Driver(bench.bench.make_system(), bench.oracle)
         self.steps = 0
 
     def test(self, number: int) -> str:
         """Drive one; how it diverges, if it does."""
-        graph, test = self._one.bench.graph, self._one.suite.tests[number]
+        graph, test = self._bench.bench.graph, self._bench.suite.tests[number]
         actions = (graph.actions[code] for code in graph.action[test.edges].tolist())
-        outcome = run_path(self._driver, self._one.oracle.state(test.initial), actions)
+        outcome = run_path(self._driver, self._bench.oracle.state(test.initial), actions)
         self.steps += outcome.steps
         divergence = outcome.divergence
         return "" if divergence is None else f"{divergence.action}: {divergence.kind}"[:300]

@@ -70,10 +70,10 @@ class Mutant:
     @property
     def id(self) -> str:
         """What it is called: the file, the line and the place in it."""
-        return f"{self.file}:{self.line}:{self.start}:{self.kind}:{self.told[1]}"
+        return f"{self.file}:{self.line}:{self.start}:{self.kind}:{self.texts[1]}"
 
     @property
-    def told(self) -> tuple[str, str]:
+    def texts(self) -> tuple[str, str]:
         """What is shown of the old text and of the new one.
 
         Of a lock's section: the lock, and the first line of what it guards.
@@ -88,7 +88,7 @@ class Mutant:
         return text[: self.start] + self.new + text[self.end :]
 
     def __str__(self) -> str:
-        old, new = self.told
+        old, new = self.texts
         joined = "before" if self.kind == LOCK else "becomes"
         return f"{self.file}:{self.line} {self.kind}: {old!r} {joined} {new!r}"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model, find_models
+from conformance.registry import BUILT_IN
 from conformance.systems.bundled import import_name
-from conformance.systems.registry import BUILT_IN
 
 
 def files_of(system: str, package: Path) -> frozenset[str]:

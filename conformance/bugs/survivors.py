@@ -44,7 +44,7 @@ class Reasons:
         """Why the mutant of this file's text shows nowhere; empty if nothing is known."""
         line = text.splitlines()[mutant.line - 1].strip()
         function = function_at(text, mutant.line)
-        change = (mutant.file, function, line, mutant.kind, mutant.told[1])
+        change = (mutant.file, function, line, mutant.kind, mutant.texts[1])
         return self.by_change.get(change, "")
 
 

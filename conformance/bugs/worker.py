@@ -107,7 +107,7 @@ class FaultSearchResult(msgspec.Struct, frozen=True, tag=True):
     """Each oracle and model that came to its end, or found the fault."""
     shown: Finding | None = None
     """What killed it, with the way there as a drawing; its file, if the job keeps one."""
-    held: ComparedModel | None = None
+    comparison: ComparedModel | None = None
     """What was held against what when it was killed."""
 
 
@@ -150,7 +150,7 @@ class _Effort:
         """What there was no time for."""
         return [undone for undone in self._parts.values() if undone]
 
-    def found(
+    def discovery(
         self,
         oracle_name: str,
         bench: Workbench,
@@ -182,7 +182,7 @@ class _Effort:
             title=evidence.title,
             story=_story(evidence),
             shown=evidence,
-            held=compared_model(bench.prepared, bench.factory),
+            comparison=compared_model(bench.prepared, bench.factory),
         )
 
 
@@ -256,7 +256,7 @@ def _kill(
 ) -> FaultSearchResult:
     """A kill whose path was driven; kept where the job says."""
     because = _because(name, bench, divergence)
-    result = effort.found(name, bench, divergence, oracle, because)
+    result = effort.discovery(name, bench, divergence, oracle, because)
     if job.save_to:
         path = Path(job.save_to)
         save(

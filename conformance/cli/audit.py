@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.audit.choice import FEW
 from conformance.audit.result import unjudged_lines
 from conformance.cli.completion import model_names
 from conformance.cli.options import (
@@ -50,13 +51,6 @@ def audit(
             "--referee", min=1, help="Have TLC judge this many of the traces, and compare."
         ),
     ] = None,
-    native: Annotated[
-        bool,
-        typer.Option(
-            "--native",
-            help="Judge invariants by native Spark columns: for millions of distinct states.",
-        ),
-    ] = False,
     seed: SeedOption = None,
     master: MasterOption = None,
     cold: ColdOption = False,
@@ -78,10 +72,13 @@ def audit(
         subject = open_subject(context, store, model)
         with _listing(listing, wanted=referees is not None) as listed:
             counts, jobs = subject.store.manifest.counts, context.settings.jobs
+            sql = counts.states > FEW
             with workers_for(
-                counts.traces, counts.steps, master=master, processes=jobs, spark=native
+                counts.traces, counts.steps, master=master, processes=jobs, sql=sql
             ) as workers:
-                result = audit_stage(context, subject, workers, listing=listed, native=native)
+                result = audit_stage(context, subject, workers, listing=listed)
+            for choice in result.choices:
+                work.say(f"  {choice}")
             for line in unjudged_lines(result):
                 work.say(line)
             if referees is not None and listed is not None:

@@ -40,9 +40,9 @@ from conformance.cli.session import CommandSession, session
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.printable import counted
+from conformance.registry import BUILT_IN
 from conformance.resources import implementation_dir
 from conformance.stages.context import Context, stage
-from conformance.systems.registry import BUILT_IN
 from conformance.verdict import Verdict
 
 _JUDGE_SECONDS = 3_600.0
@@ -209,7 +209,7 @@ def _table(work: CommandSession, results: Sequence[BugResult], *, explain: bool)
     head = f"{'traces':>7} {'steps':>8} {'seconds':>7} {'length':>6}"
     work.say(f"\n{'bug':<4} {'JIRA':<12} {'':<8} {'oracle':<22} {head}")
     for result in results:
-        fault, fault_search_result = result.fault, result.found
+        fault, fault_search_result = result.fault, result.search
         length = (
             ""
             if fault_search_result.counterexample_length is None
@@ -303,8 +303,8 @@ def _judge(
             runs.append(nearby(by_oracles(job, folder, _JUDGE_SECONDS + budget, tell), kept))
         kills = [run for run in runs if run.killed]
         for run in runs:
-            if run.held is not None:
-                work.emit(replace(run.held, system=f"{run.held.system}, {subject}"))
+            if run.comparison is not None:
+                work.emit(replace(run.comparison, system=f"{run.comparison.system}, {subject}"))
             if run.killed:
                 work.emit(_finding(run, subject))
         outcome.verdict, outcome.summary = _judged(runs)

@@ -59,6 +59,10 @@ def check(
     stories: Annotated[
         bool, typer.Option("--stories", help="Print the counterexample of every violated model.")
     ] = False,
+    all_formulas: Annotated[
+        bool,
+        typer.Option("--continue", help="Go on after a violation: list every broken formula."),
+    ] = False,
     list_models: Annotated[bool, typer.Option("--list", help="List the models, run none.")] = False,
     resolved_only: Annotated[
         bool,
@@ -86,6 +90,7 @@ def check(
             tlc=replace(TlcOptions(), workers=workers),
             jobs=jobs or work.settings.jobs,
             cold=cold,
+            all_formulas=all_formulas,
             keep=None if report is None else folder,
         )
         context = Context(work.settings, work.emit, options)

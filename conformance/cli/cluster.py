@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.children import end_with_us
 from conformance.cli.options import JsonOption, ReportOption, SeedOption
 from conformance.cli.session import CommandSession, session
 from conformance.client.process import arguments, python_first
@@ -197,7 +198,9 @@ def _verdict_of(command: str, bootstrap: str) -> Verdict:
     if words[0] == "kconform":
         words[:1] = [sys.executable, "-m", "conformance.cli"]
     try:
-        code = subprocess.run(words, stdout=sys.stderr, check=False).returncode
+        with subprocess.Popen(words, stdout=sys.stderr) as process:
+            end_with_us(process)
+            code = process.wait()
     except OSError as error:
         raise UserError(f"The command cannot be started: {error}.") from error
     if code not in _VERDICTS:

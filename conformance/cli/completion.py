@@ -10,8 +10,8 @@ from pathlib import Path
 from conformance.config import load_settings
 from conformance.errors import UserError
 from conformance.modelcheck.names import bundled_manifests
+from conformance.registry import BUILT_IN, SCHEMES
 from conformance.resources import spec_dir
-from conformance.systems.registry import BUILT_IN, SCHEMES
 
 _DEFINITION = re.compile(r"^(\w+)(?:\([^)]*\))?\s*==", re.MULTILINE)
 """A definition at the beginning of a line: those within a LET are indented."""

@@ -10,17 +10,17 @@ import typer
 from conformance.cli.completion import model_names
 from conformance.cli.options import ColdOption, JsonOption
 from conformance.cli.session import session
+from conformance.deviations.declared import deviating
+from conformance.deviations.table import Deviation
 from conformance.errors import UserError
 from conformance.events import JsonValue
 from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.manifest import Model, find_models
+from conformance.registry import factory_path
 from conformance.stages.context import Context
 from conformance.stages.deviations import deviations as deviations_stage
 from conformance.stages.selection import select
 from conformance.stages.weakened import weakened
-from conformance.systems.declared import deviating
-from conformance.systems.deviations import Deviation
-from conformance.systems.registry import factory_path
 
 
 def deviations(
@@ -88,4 +88,4 @@ def _chosen(context: Context, names: Sequence[str], system: str) -> tuple[Model,
     """Those that are named; else all of the ci tier whose suites the system can take."""
     if names:
         return tuple(find_models(names))
-    return select(context, find_models((), "ci"), system).taken
+    return select(context, find_models((), "ci"), system).models

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -16,9 +15,9 @@ from conformance.cli.options import (
     SeedOption,
     SystemOption,
     configured,
+    constants_of,
 )
 from conformance.cli.session import session
-from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
 from conformance.replay.profile import Profile
 from conformance.stages.context import Context, one_model, with_constants, workbench
@@ -61,17 +60,9 @@ def explore(
             CheckOptions(),
             work.settings.seed if seed is None else seed,
         )
-        chosen = with_constants(one_model(configured(model, config)), _constants(constant or []))
+        chosen = with_constants(
+            one_model(configured(model, config)), constants_of("--constant", constant)
+        )
         bench = workbench(context, chosen, system, with_graph=False)
         search = search_of(context, bench, profile=profile, examples=examples, steps=steps)
         explore_stage(context, bench, search)
-
-
-def _constants(given: Sequence[str]) -> dict[str, str]:
-    constants: dict[str, str] = {}
-    for text in given:
-        name, equals, expression = text.partition("=")
-        if not equals or not expression.strip():
-            raise UserError(f"--constant {text!r}: give NAME=EXPRESSION, such as 'Epochs=1..9'.")
-        constants[name.strip()] = expression.strip()
-    return constants

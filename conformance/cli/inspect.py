@@ -139,7 +139,7 @@ def _report(
     work: CommandSession, inspection: Inspection, subject: str, output: Path, seconds: float
 ) -> None:
     command = shlex.join(["kconform", *sys.argv[1:]])
-    for discovery in inspection.found:
+    for discovery in inspection.discoveries:
         work.emit(discovery.as_event(command))
     for gap in [gap for gap in inspection.unjudged if gap.matters][:_SHOWN]:
         work.say(f"not judged: {gap.subject}: {gap.what}: {gap.why}")

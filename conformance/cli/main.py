@@ -96,6 +96,14 @@ COMMANDS = {
         "versions:versions",
         "Drive several systems along the same models and print a matrix of their deviations.",
     ),
+    "diff": (
+        "diff:diff",
+        "Compare two specifications: the behaviours that only one of them has.",
+    ),
+    "score": (
+        "score:score",
+        "Drive a system along every suite that it can take, and make a score card of the result.",
+    ),
     "story": (
         "story:story",
         "Tell or draw the behaviour of an ITF file: a divergence, a counterexample.",

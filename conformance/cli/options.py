@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 import typer
 
 from conformance.cli.completion import system_names
+from conformance.deviations.declared import declare
 from conformance.errors import UserError
-from conformance.systems.declared import declare
 
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object (docs/json.md) on standard output.")
@@ -43,6 +43,17 @@ def configured(model: str, config: Path | None) -> str:
 def all_configured(models: Sequence[str], config: Path | None) -> list[str]:
     """The same of several. UserError for a configuration of nothing."""
     return [configured(model, config) for model in models or ([] if config is None else [""])]
+
+
+def constants_of(option: str, given: Sequence[str] | None) -> dict[str, str]:
+    """What an option says of constants, NAME=EXPRESSION each. UserError for another form."""
+    constants: dict[str, str] = {}
+    for text in given or ():
+        name, equals, expression = text.partition("=")
+        if not equals or not expression.strip():
+            raise UserError(f"{option} {text!r}: give NAME=EXPRESSION, such as 'Epochs=1..9'.")
+        constants[name.strip()] = expression.strip()
+    return constants
 
 
 SystemOption = Annotated[

@@ -28,6 +28,7 @@ from conformance.cli.options import (
     use_kafka_lib,
 )
 from conformance.cli.session import CommandSession, session
+from conformance.deviations.declared import deviating
 from conformance.errors import UserError
 from conformance.inputs import local_path
 from conformance.modelcheck.check import CheckOptions
@@ -39,7 +40,6 @@ from conformance.stages.replay import not_driven_lines, replay_recorded, replay_
 from conformance.stages.replay import replay as replay_stage
 from conformance.stages.suite import cover, make_suite, measured
 from conformance.suites.suite import load_suite
-from conformance.systems.declared import deviating
 from conformance.traces.model import complete
 
 if TYPE_CHECKING:

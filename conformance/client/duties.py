@@ -6,19 +6,20 @@ Kafka's client does, is here too: it looks for the coordinator, and it heartbeat
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from conformance.client.answers import GOOD, WISHES
+from conformance.client.clock import LoopClock
 
 __all__ = [
     "AIMS",
     "DISCONNECTS",
     "FATAL",
     "KINDS",
+    "REPEATED",
     "Act",
     "Duties",
     "Duty",
@@ -31,6 +32,15 @@ FATAL = frozenset({"FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL", "GROUP_M
 """Errors that are thrown at the client's user."""
 DISCONNECTS = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"})
 """The client gives up the connection, and what it had to read there (spec's `Disconnects`)."""
+
+
+REPEATED = DISCONNECTS | {"COORDINATOR_LOAD_IN_PROGRESS"}
+"""After these a client sends its request again, and may do nothing else before.
+
+It does so after a backoff that grows (retry.backoff.max.ms; franz-go's is up to 5 s). So a commit
+that is refused delays the next JoinGroup (ConsumerCoordinator.maybeAutoCommitOffsetsAsync in
+onJoinPrepare; franz-go commits before it ends its session).
+"""
 
 
 class Act(StrEnum):
@@ -97,7 +107,7 @@ AIMS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """Something owed: since when, and for how many seconds at most."""
+    """Something owed: since when, and for how many seconds at most, by the example's clock."""
 
     kind: DutyKind
     bound: float
@@ -107,7 +117,8 @@ class Duty:
 class Duties:
     """The duties of one example."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: LoopClock) -> None:
+        self._clock = clock
         self.open: list[Duty] = []
         self.made: Counter[DutyKind] = Counter()
         self.done: Counter[DutyKind] = Counter()
@@ -115,7 +126,7 @@ class Duties:
     def owe(self, kind: DutyKind, bound: float) -> None:
         """An answer was given."""
         self.made[kind] += 1
-        self.open.append(Duty(kind, bound, time.monotonic()))
+        self.open.append(Duty(kind, bound, self._clock.now()))
 
     def owes(self, *acts: Act) -> bool:
         """Whether one of these is owed."""
@@ -136,17 +147,22 @@ class Duties:
         """The client owes these no longer, though it did not do them: something came between."""
         self._keep(lambda duty: duty.kind.owes not in acts)
 
+    def put_off(self, act: Act) -> None:
+        """The time for this begins anew: something has to be repeated before it."""
+        now = self._clock.now()
+        self.open = [replace(duty, at=now) if duty.kind.owes is act else duty for duty in self.open]
+
     def forget(self, seconds: float) -> None:
         """A connection has ended: answers that are no older may never be read.
 
         Who ends closes its connections: an end is still owed.
         """
-        latest = time.monotonic() - seconds
+        latest = self._clock.now() - seconds
         self._keep(lambda duty: duty.at < latest or duty.kind.owes is Act.END)
 
     def overdue(self) -> Duty | None:
         """The first that was due."""
-        now = time.monotonic()
+        now = self._clock.now()
         return next((duty for duty in self.open if now - duty.at > duty.bound), None)
 
     def _keep(self, wanted: Callable[[Duty], bool]) -> None:

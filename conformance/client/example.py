@@ -28,10 +28,12 @@ from conformance.client.answers import (
     Lane,
 )
 from conformance.client.breaches import Breach, unreadable_parts
+from conformance.client.clock import BEAT, LoopClock
 from conformance.client.duties import (
     AIMS,
     DISCONNECTS,
     FATAL,
+    REPEATED,
     Act,
     Duties,
     DutyKind,
@@ -77,7 +79,8 @@ __all__ = [
     "Ending",
     "ExamplePlan",
     "ExampleResult",
-    "aim_of",
+    "aims_of",
+    "has_instance",
     "run_example",
     "silent",
 ]
@@ -92,7 +95,7 @@ LIMITS = JudgeLimits(silent=5, candidates=5_000, seconds=300.0)
 
 @dataclass(frozen=True, slots=True)
 class ExamplePlan:
-    """What all examples have in common. Times are in seconds."""
+    """What all examples have in common. Times are in seconds, by the example's clock."""
 
     command: str
     seed: int
@@ -171,9 +174,20 @@ class ExampleResult:
     """How often each request came, by its API and the state of the group."""
 
 
-def aim_of(number: int) -> DutyKind:
-    """What an example aims at: the next kind with every second, so that a static client has all."""
-    return AIMS[(number - 1) // 2 % len(AIMS)]
+def has_instance(number: int) -> bool:
+    """Whether an example gives its client a `group.instance.id`."""
+    return number % 2 == 0
+
+
+def aims_of(number: int, *, is_static: bool) -> tuple[DutyKind, ...]:
+    """What an example aims at, and what in its place if that is in vain, and so on.
+
+    The next kind comes with every second example, so that static and dynamic clients have all.
+    Nobody fences a client without an instance id: it aims at the kind after that.
+    """
+    first = (number - 1) // 2 % len(AIMS)
+    aims = (*AIMS[first:], *AIMS[:first])
+    return tuple(kind for kind in aims if is_static or kind.answer != "FENCED_INSTANCE_ID")
 
 
 async def run_example(
@@ -195,7 +209,8 @@ class _JoinedExample:
     kind: ClientKind
     following: FollowedRecording
     messages: Messages
-    at: float = field(default_factory=time.monotonic)
+    at: float
+    """By the example's clock."""
 
 
 @dataclass(slots=True)
@@ -214,6 +229,7 @@ class _Example:
     subject: JoiningClient | None = None
     answered: int = 0
     began: float = field(default_factory=time.monotonic)
+    clock: LoopClock = field(default_factory=LoopClock)
     callbacks_seen: int = 0
     _problem: BaseException | None = None
     _joined: _JoinedExample | None = None
@@ -222,10 +238,12 @@ class _Example:
     _unread_channel: bool = False
     """Whether it was told it in the channel, and has not to answer it at once."""
     _owes_since: float | None = None
+    _looked_up_at: float = -math.inf
+    """When the client asked for its coordinator last."""
     _told_at: dict[Value, float] = field(default_factory=dict)
     """When each answer to a heartbeat or commit, as the specification has it, was given last."""
-    _duties: Duties = field(default_factory=Duties)
-    _given: GivenAnswers = field(default_factory=GivenAnswers)
+    _duties: Duties = field(init=False)
+    _given: GivenAnswers = field(init=False)
     _breaches: dict[str, Breach] = field(default_factory=dict)
     """The first of each title."""
     _limits: list[str] = field(default_factory=list)
@@ -238,7 +256,6 @@ class _Example:
     """session.timeout.ms, as the last JoinGroup had it."""
     _closing: bool = False
     _ticks: int = 0
-    _late_by: float = 0.0
     _heard_at: list[tuple[int, Callback]] = field(default_factory=list)
     """Callbacks that have come, with the tick, and are no events yet."""
     _answered_on: ClientLink | None = None
@@ -253,15 +270,16 @@ class _Example:
         default_factory=lambda: {"channel": asyncio.Lock(), "heartbeat": asyncio.Lock()}
     )
     _draw: random.Random = field(init=False)
-    _aim: DutyKind = field(init=False)
-    """What the example tries to make the client owe, once at least."""
+    _aims: tuple[DutyKind, ...] = ()
+    """What the example tries to make the client owe: the first that is not in vain."""
     _callbacks: CallbackPipe = field(init=False)
     _over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self._draw = random.Random(f"{self.plan.seed}-{self.number}")
-        self._aim = aim_of(self.number)
         self._callbacks = CallbackPipe(self.folder)
+        self._duties = Duties(self.clock)
+        self._given = GivenAnswers(self.clock)
 
     # ---- the whole of it -------------------------------------------------------------------
 
@@ -269,13 +287,13 @@ class _Example:
         async with Server(self) as server:
             self._given.logs = server.logs
             client = await self._started(server.port)
-            clock = asyncio.create_task(self._keep_time())
+            beats = asyncio.create_task(self._keep_time())
             try:
                 await self._watched(client)
                 if self.ending is None:
                     await self._closed(client)
             finally:
-                clock.cancel()
+                beats.cancel()
                 await client.end()
                 self._callbacks.close()
         if self._problem is not None:
@@ -297,7 +315,7 @@ class _Example:
             time.monotonic() - self.began,
             client.last_lines(),
             self._instead(),
-            self._late_by,
+            self.clock.late_by,
             tuple(self._breaches.values()),
             dict(self._duties.made),
             dict(self._duties.done),
@@ -307,9 +325,8 @@ class _Example:
     async def _keep_time(self) -> None:
         """Note how late the loop of all examples comes to what is due."""
         while True:
-            before = time.monotonic()
-            await asyncio.sleep(_TICK)
-            self._late_by = max(self._late_by, time.monotonic() - before - _TICK)
+            await asyncio.sleep(BEAT)
+            self.clock.beat()
 
     def _instead(self) -> tuple[str, ...]:
         if self.ending is not Ending.DEPARTED or self._joined is None:
@@ -320,7 +337,7 @@ class _Example:
         return tuple(sorted({text for text in texts if text}))
 
     async def _started(self, port: int) -> ClientProcess:
-        instance = f"instance-{self.number}" if self.number % 2 == 0 else ""
+        instance = f"instance-{self.number}" if has_instance(self.number) else ""
         values = {
             "bootstrap": f"127.0.0.1:{port}",
             "topic": TOPIC,
@@ -335,7 +352,7 @@ class _Example:
         """Until the client has been asked enough, or something ends the example."""
         while self.ending is None and not self._settled:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), _TICK)
+                await asyncio.wait_for(self._over.wait(), BEAT)
             if self.ending is None and self._problem is None:
                 self._tick(client)
             if self._problem is not None:
@@ -412,7 +429,7 @@ class _Example:
     def _settle_answers(self) -> None:
         """Of what was told long ago, the client has read all."""
         since = self._unread
-        if since is None or time.monotonic() - since < self.plan.read:
+        if since is None or self.clock.now() - since < self.plan.read:
             return
         if self._busy:
             return
@@ -422,7 +439,7 @@ class _Example:
 
     def _owing(self) -> None:
         """Whether the client is late with what it owes in every state that is possible."""
-        now, duty = time.monotonic(), self._duties.overdue()
+        now, duty = self.clock.now(), self._duties.overdue()
         if duty is not None:
             kind = duty.kind
             self._owes(
@@ -456,7 +473,7 @@ class _Example:
         read = not self._busy and self._unread is None
         if read and states and all(map(self._told_fatal, states)):
             self._end(Ending.FATAL, "it still runs")
-        seconds = time.monotonic() - self._joined.at
+        seconds = self.clock.now() - self._joined.at
         self._calm = self._calm or seconds > self.plan.length
         if seconds > 2 * self.plan.length:
             self._end(Ending.RESTLESS, f"after {seconds:.0f} s")
@@ -477,13 +494,25 @@ class _Example:
         """Keep what the answer makes the client owe, once it has read all that it was told.
 
         The specification takes a duty to join back with the client's next JoinGroup only, so a
-        later answer does not put it off.
+        later answer does not put it off, but one after which a request is sent again.
         """
+        if answer in REPEATED:
+            self._duties.put_off(Act.JOIN)
         kind = duty_kind(api, answer)
         if kind is None or (kind.owes is not Act.LOOK_UP and self._duties.owes(kind.owes)):
             return
+        if kind.owes is Act.LOOK_UP and self._may_look_up():
+            return
         if kind.owes in _AT_ONCE or self._owes_by_specification(kind.owes):
             self._duties.owe(kind, self._bound_of(kind.owes))
+
+    def _may_look_up(self) -> bool:
+        """Whether the client perhaps still waits for its coordinator's address.
+
+        Who reads then that a broker is not the coordinator does not ask a second time
+        (AbstractCoordinator.lookupCoordinator; franz-go: deleteStaleCoordinator).
+        """
+        return self.clock.now() - self._looked_up_at < self.plan.read
 
     def _owes_by_specification(self, act: Act) -> bool:
         """Whether the client owes a request, or has to end, when it has read all it was told."""
@@ -503,12 +532,14 @@ class _Example:
         """Whether a state leaves no answer unread that was given too long ago."""
         unread = self._at.kind.answers.reader.of(state, "aside", "m1")
         assert isinstance(unread, frozenset), "a set of answers"
-        latest = time.monotonic() - self.plan.read
-        return all(self._told_at.get(item, 0.0) > latest for item in unread)
+        latest = self.clock.now() - self.plan.read
+        return all(self._told_at.get(item, -math.inf) > latest for item in unread)
 
     def _forget_unread(self) -> None:
-        """A connection has ended: an answer that was given a moment ago may never be read."""
+        """A connection has ended: an answer that was given a moment ago may never be read, and a
+        request is perhaps sent again."""
         self._duties.forget(self.plan.read)
+        self._duties.put_off(Act.JOIN)
 
     def _died(self, client: ClientProcess) -> None:
         status = client.exit_status
@@ -546,7 +577,7 @@ class _Example:
         return bool(errors & FATAL)
 
     def _not_joined(self, client: ClientProcess) -> None:
-        if time.monotonic() - self.began <= self.plan.start:
+        if self.clock.now() <= self.plan.start:
             return
         if self.number != QUIET or self._limits:  # QUIET has joined, with the same command
             self._end(Ending.ABSENT, f"after {self.plan.start:g} s")
@@ -580,6 +611,7 @@ class _Example:
         """As of `server.Handler`."""
         if received.api == "find_coordinator":
             self._duties.meet(Act.LOOK_UP)
+            self._looked_up_at = self.clock.now()
         elif received.api == "fetch" and self._going_on:
             for breach in self._given.fetched(received.body, self.plan.read):
                 self.breach(breach)
@@ -668,12 +700,14 @@ class _Example:
                 "group are judged: let it subscribe to {topic}, and not assign partitions itself."
             )
         self.subject = subject_of(request)
+        self._aims = aims_of(self.number, is_static=self.subject.instance is not None)
         kind = self.kinds(self.subject)
         salt = f"{random.Random(f'{self.plan.seed}-{self.number}-ids').getrandbits(64):016x}"
         self._joined = _JoinedExample(
             kind,
             FollowedRecording(kind.spec, silent(is_told=self.told), LIMITS),
             Messages(self.subject, MemberNames(salt), self.told),
+            self.clock.now(),
         )
 
     def _sent(self, request: MemberRequest) -> bool:
@@ -769,7 +803,7 @@ class _Example:
         self.given[api, reader.outcome(state, lane)] += 1
         self._say(text)
         if lane == "heartbeat":
-            self._told_at[reader.of_client(state, lane)] = time.monotonic()
+            self._told_at[reader.of_client(state, lane)] = self.clock.now()
         self._note_unread(api, lane, str(reader.of_client(state, lane)["error"]))
         self._owe(api, reader.outcome(state, lane))
         answer = self._at.messages.answer(request, state, reader, self._replaced)
@@ -785,7 +819,7 @@ class _Example:
             return
         elif error in DISCONNECTS:
             self._forget_unread()
-        self._unread = time.monotonic()
+        self._unread = self.clock.now()
 
     def _is_settled(self, state: State, lane: Lane) -> bool:
         """Whether the client is a member again, which is told so."""
@@ -811,16 +845,32 @@ class _Example:
 
     # ---- decisions -------------------------------------------------------------------------
 
+    @property
+    def _aim(self) -> DutyKind:
+        """What the client is to owe, once at least."""
+        return next(
+            (kind for kind in self._aims if self._duties.made[kind] or not self._is_vain(kind)),
+            self._aims[0],
+        )
+
+    def _is_vain(self, kind: DutyKind) -> bool:
+        """Whether the variant asks nothing for this answer, or the client commits nothing."""
+        if self.given[kind.api, kind.answer] >= _ENOUGH:
+            return True
+        commits = any(api == "OffsetCommit" for api, _ in self._seen)
+        return kind.api == "OffsetCommit" and not commits and self.answered > self.plan.requests / 2
+
     def _decided(self, api: str, lane: Lane) -> str:
         """Choose an answer and take the steps that lead to it, or to where it is parked."""
-        answers, awaits = self._at.kind.answers, self._duties.open_of(self._aim)
+        answers, aim = self._at.kind.answers, self._aim
+        awaits = self._duties.open_of(aim)
         calm = self._calm or api == "LeaveGroup" or awaits
         if not calm and self._draw.random() < _PRELUDE:
             self._take(answers.prelude(self._now(lane), lane, self._draw), lane)
         wishes = list(GOOD) if calm else self._wishes(api)
-        if awaits and api == self._aim.api:
+        if awaits and api == aim.api:
             # Another error might have the client do what this one asked for.
-            wishes = [self._aim.answer, *wishes]
+            wishes = [aim.answer, *wishes]
         if wishes[0] == LOST_REQUEST:
             return LOST_REQUEST
         possible = [wish for wish in wishes if wish not in (LOST_REQUEST, LOST_ANSWER)]
@@ -836,9 +886,10 @@ class _Example:
         may go on. Until the example's aim is reached, the client mostly gets as far as that.
         """
         good = self._draw.sample(GOOD, len(GOOD))
-        aims = not self._duties.made[self._aim]
-        if aims and api == self._aim.api and self._draw.random() < _AIMED:
-            return [self._aim.answer, *good]
+        aim = self._aim
+        aims = not self._duties.made[aim]
+        if aims and api == aim.api and self._draw.random() < _AIMED:
+            return [aim.answer, *good]
         faults = [*WISHES[api], LOST_REQUEST, LOST_ANSWER]
         if self.subject is None or self.subject.instance is None:
             faults.remove("FENCED_INSTANCE_ID")
@@ -878,7 +929,6 @@ class _Example:
             self._say(f"    {action}")
 
 
-_TICK = 0.05
 _VERSION = re.compile(
     r"(?i)unsupported.?version|version\b.{0,60}\b(not|un)\W?support|"
     r"(not|un)\W?support.{0,60}\bversion|(no|does not have a) (usable|compatible|common) version"
@@ -890,6 +940,8 @@ _LATE, _SHORT, _LONG = 0.15, (0.0, 0.02), (0.1, 0.5)
 _PRELUDE, _PARKED = 0.25, 0.3
 _AIMED, _BEFORE_AIM = 0.7, 0.5
 """How often the aim is wanted where it can be; by what other errors are rarer until then."""
+_ENOUGH = 2
+"""An answer that was given so often, and made the client owe nothing, is no aim any more."""
 _PERHAPS_LIMITED = frozenset({Ending.ABSENT, Ending.OWING, Ending.DIED, Ending.RESTLESS})
 """What a client may come to for want of something that the loop does not serve."""
 _FAULTS = {"JoinGroup": 0.3, "SyncGroup": 0.4, "Heartbeat": 0.4, "OffsetCommit": 0.4}

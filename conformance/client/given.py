@@ -6,11 +6,11 @@ A consumer fetches what it is assigned, and commits the offset of the next recor
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from conformance.client.breaches import Breach
+from conformance.client.clock import LoopClock
 from conformance.client.logs import RecordLogs
 from conformance.client.requests import MemberRequest
 from conformance.client.subject import assigned
@@ -24,6 +24,7 @@ Membership = tuple[str, int]
 class GivenAnswers:
     """Of one example."""
 
+    clock: LoopClock
     logs: RecordLogs = field(default_factory=lambda: RecordLogs(1))
     generation: int = -1
     """That of the last assignment."""
@@ -36,7 +37,7 @@ class GivenAnswers:
         """An answer was given: an assignment is kept."""
         if request.api != "sync_group" or answer.error_code:
             return
-        self._now, self._since = assigned(bytes(answer.assignment)), time.monotonic()
+        self._now, self._since = assigned(bytes(answer.assignment)), self.clock.now()
         self.generation = request.generation_id
         self._assigned[request.member_id, request.generation_id] = self._now
 
@@ -68,7 +69,7 @@ class GivenAnswers:
 
     def fetched(self, body: Entity, reads: float) -> Iterator[Breach]:
         """What a Fetch asks for and the client does not hold, `reads` s after its assignment."""
-        if self._now is None or time.monotonic() - self._since <= reads:
+        if self._now is None or self.clock.now() - self._since <= reads:
             return
         asked = {partition.partition for topic in body.topics for partition in topic.partitions}
         if not asked <= self._now:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
+from conformance.children import end_with_us
 from conformance.errors import UserError
 
 CALLBACKS = "KCONFORM_CALLBACKS"
@@ -119,6 +120,7 @@ class ClientProcess:
                     f"The client cannot be started: {words[0]}: {error.strerror}. Give a command "
                     "that starts your consumer, as a shell would find it."
                 ) from error
+        end_with_us(process)
         return cls(process, output)
 
     @property

@@ -37,7 +37,7 @@ def outdated(
 
     `starts`: the offset at which each leader epoch began.
     """
-    for broker, copy in subject.held.items():
+    for broker, copy in subject.copies.items():
         by_lines = _by_lines([line for line in subject.lines if line.broker == broker])
         if by_lines is not None and by_lines.end > copy.end:
             yield _outdated_by_lines(subject, copy, by_lines, copies)

@@ -114,7 +114,7 @@ def _damage(row: Mapping[str, object], name: str) -> Discovery:
 
 def _recovery_mends_it(subject: InspectedPartition, broker: str, path: str, copies: Copies) -> str:
     """Why a torn end is what a running or killed broker leaves; '' where it is not."""
-    copy = subject.held.get(broker)
+    copy = subject.copies.get(broker)
     if copy is None or copies[broker].is_clean(copy.directory):
         return ""
     if not path.endswith(f"{copy.base:020}.log"):
@@ -127,7 +127,7 @@ def _recovery_mends_it(subject: InspectedPartition, broker: str, path: str, copi
 def irregular(subject: InspectedPartition) -> Iterator[Discovery]:
     """Gaps, overlaps and disorder between the batches of one log."""
     cleaned = max(subject.cleaned.values(), default=0)  # followers copy the holes of their leader
-    for copy in subject.held.values():
+    for copy in subject.copies.values():
         for irregularity in copy.log.irregularities if copy.log else ():
             if irregularity.kind == "gap" and (subject.compacted or irregularity.end <= cleaned):
                 continue
@@ -246,9 +246,9 @@ def misplaced(
                 yield UnjudgedSubject(
                     subject.name, f"the replica on {broker}", "its files are not here"
                 )
-            elif broker not in subject.held and broker not in subject.unread:
+            elif broker not in subject.copies and broker not in subject.unread:
                 yield _missing_log(subject, broker, copies)
-        for broker, copy in subject.held.items():
+        for broker, copy in subject.copies.items():
             own = copies[broker].node
             if own is not None and own not in subject.elections.ever:
                 yield _not_a_replica(subject, broker, copy)

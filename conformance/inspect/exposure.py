@@ -37,7 +37,7 @@ def exposures(
 def _checkpointed(
     subject: InspectedPartition, states: Mapping[str, ReplicaState]
 ) -> Iterator[Exposure]:
-    for broker, copy in subject.held.items():
+    for broker, copy in subject.copies.items():
         if copy.high_watermark is not None:
             yield Exposure(
                 broker,

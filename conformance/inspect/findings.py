@@ -105,5 +105,5 @@ class UnjudgedSubject:
 class FindingNotes:
     """Collects both while a partition is judged."""
 
-    found: list[Discovery] = field(default_factory=list)
+    discoveries: list[Discovery] = field(default_factory=list)
     unjudged: list[UnjudgedSubject] = field(default_factory=list)

@@ -187,7 +187,7 @@ class GroupTruths:
                 self.truths[formula] = True
             return True
         self.truths[formula] = False
-        self.notes.found.append(self._discovery(spec, formula, offsets, text, *states))
+        self.notes.discoveries.append(self._discovery(spec, formula, offsets, text, *states))
         return False
 
     def _discovery(

@@ -54,7 +54,7 @@ class RegisteredBroker:
 class IdentityFindings:
     """What was found of identities, and whom to set aside."""
 
-    found: tuple[Discovery, ...]
+    discoveries: tuple[Discovery, ...]
     aside: frozenset[str]
     """Brokers of which nothing else can be said."""
 

@@ -59,10 +59,10 @@ class Inspection:
     groups: tuple[JudgedGroup, ...] = ()
     group_count: int = 0
     batches: int = 0
-    found: tuple[Discovery, ...] = ()
+    discoveries: tuple[Discovery, ...] = ()
     unjudged: tuple[UnjudgedSubject, ...] = ()
     truths: Truths = field(default_factory=dict)
-    held: bool = False
+    any_holds: bool = False
     """Whether some formula held of some partition."""
     files: Mapping[str, int] = field(default_factory=dict)
     """How many files were read, skipped and in error."""
@@ -73,10 +73,10 @@ class Inspection:
     @property
     def verdict(self) -> Verdict:
         """Fail over inconclusive over pass; nothing judged is no pass."""
-        if any(discovery.verdict is Verdict.FAIL for discovery in self.found):
+        if any(discovery.verdict is Verdict.FAIL for discovery in self.discoveries):
             return Verdict.FAIL
-        doubtful = bool(self.found) or any(subject.matters for subject in self.unjudged)
-        if doubtful or not self.held or self.files.get("error"):
+        doubtful = bool(self.discoveries) or any(subject.matters for subject in self.unjudged)
+        if doubtful or not self.any_holds or self.files.get("error"):
             return Verdict.INCONCLUSIVE
         return Verdict.PASS
 
@@ -99,10 +99,11 @@ class Inspection:
 
     def take(self, judged_slice: JudgedSlice) -> None:
         """Add what is said of a slice."""
-        self.found = tuple(most_telling_first((*self.found, *judged_slice.found)))
+        self.discoveries = tuple(most_telling_first((*self.discoveries, *judged_slice.discoveries)))
         self.unjudged = tuple(dict.fromkeys((*self.unjudged, *judged_slice.unjudged)))
-        partitions = telling((*self.partitions.values(), *judged_slice.telling), self.found)[:KEPT]
-        self.partitions = {judged.subject.key: judged for judged in partitions}
+        partitions = (*self.partitions.values(), *judged_slice.telling)
+        kept = telling(partitions, self.discoveries)[:KEPT]
+        self.partitions = {judged.subject.key: judged for judged in kept}
         self.partition_count += judged_slice.partitions
         self.groups = tuple(telling_groups((*self.groups, *judged_slice.groups))[:KEPT])
         self.group_count += judged_slice.group_count
@@ -111,7 +112,7 @@ class Inspection:
             known = self.truths.setdefault(name, dict.fromkeys(row, 0))
             for answer, count in row.items():
                 known[answer] += count
-        self.held |= judged_slice.held
+        self.any_holds |= judged_slice.any_holds
         for place, batches in judged_slice.other_states.items():
             self.other_states[place] = self.other_states.get(place, 0) + batches
 
@@ -140,8 +141,8 @@ def inspect(
     history = controller(evidence)
     inspection = Inspection(evidence, copies, history, files=files)
     inspection.server_logs = read_server_logs(evidence)
-    across = (*identities.found, *quorum(evidence, copies))
-    inspection.found = tuple(most_telling_first(across))
+    across = (*identities.discoveries, *quorum(evidence, copies))
+    inspection.discoveries = tuple(most_telling_first(across))
     parts = slices(evidence, history)
     folder = None if output is None else output / "traces"
     task = SliceTask(evidence, copies, specifications or Specifications(), folder)
@@ -158,7 +159,7 @@ def inspect(
         unread = not_understood(inspection.server_logs)
         inspection.unjudged = tuple(dict.fromkeys((*inspection.unjudged, *beyond, *unread)))
         if written is not None:
-            written.add(finding_tables(inspection.found, inspection.unjudged))
+            written.add(finding_tables(inspection.discoveries, inspection.unjudged))
     return inspection
 
 

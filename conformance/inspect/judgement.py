@@ -83,7 +83,7 @@ class PartitionJudge:
             )
         states = {
             name: state_of(copy, subject.lines, subject.epochs_from)
-            for name, copy in subject.held.items()
+            for name, copy in subject.copies.items()
         }
         exposed = exposures(subject, states)
         starts = epoch_starts(subject, states)
@@ -94,7 +94,7 @@ class PartitionJudge:
         cut = truncations(subject.lines, exposed, subject.elections, starts)
         case.tell_truncations(cut)
         case.tell_elections()
-        notes.found += outdated(subject, starts, self.copies)
+        notes.discoveries += outdated(subject, starts, self.copies)
         _tell_doubled(subject, notes)
         return PartitionJudgement(
             subject, states, tuple(differences(states)), exposed, cut, starts, truths, moment, notes
@@ -173,8 +173,8 @@ class PartitionJudge:
         self, subject: InspectedPartition, name: str, exposed: Sequence[Exposure]
     ) -> bool:
         """Whether a broker's copy may be of a time before what others say was exposed."""
-        copy, end = self.copies[name], subject.held[name].end
-        if copy.is_clean(subject.held[name].directory):
+        copy, end = self.copies[name], subject.copies[name].end
+        if copy.is_clean(subject.copies[name].directory):
             return False
         since = max((o.time for o in exposed if o.checkpointed and o.below > end), default=-1)
         return since > copy.copied_at - copy.window
@@ -185,7 +185,7 @@ class PartitionJudge:
         `since`: when what is missing had happened, in milliseconds since 1970.
         """
         copy = self.copies[name]
-        if copy.is_clean(subject.held[name].directory):
+        if copy.is_clean(subject.copies[name].directory):
             return ""
         if 0 <= since < copy.copied_at - copy.window:
             return ""
@@ -230,7 +230,7 @@ class _PartitionCase:
             if not epochs:
                 return dict.fromkeys(_LOGS)
         truths = self.judge.formulas.judge(_LOGS, self.moment)
-        for name, copy in self.subject.held.items():
+        for name, copy in self.subject.copies.items():
             if copy.epoch_cache is None and copy.log is not None:
                 self.unjudged(
                     f"EpochCacheMatchesLog of {name}", "it has no leader-epoch-checkpoint"
@@ -269,7 +269,7 @@ class _PartitionCase:
 
     def _tell(self, formula: str, truth: FormulaTruth) -> None:
         if truth.broken is not None:
-            self.notes.found += _TELLERS[formula](self, truth.broken)
+            self.notes.discoveries += _TELLERS[formula](self, truth.broken)
         elif truth.undefined:
             self.unjudged(formula, f"it has no value: {truth.undefined}", matters=True)
 
@@ -343,7 +343,7 @@ class _PartitionCase:
             if truth["EpochCacheMatchesLog"].holds is not False:
                 continue
             offset, words = cache_difference(state)
-            copy = self.subject.held[name]
+            copy = self.subject.copies[name]
             discovery = self.discovery(
                 "EpochCacheMatchesLog",
                 f"{self.subject.name}: the leader-epoch-checkpoint of {name} is not of this log",
@@ -383,7 +383,7 @@ class _PartitionCase:
         for name, state in self.states.items():
             if state.high_watermark <= state.end:
                 continue
-            copy = self.subject.held[name]
+            copy = self.subject.copies[name]
             discovery = self.discovery(
                 "HighWatermarkWithinLog",
                 f"{self.subject.name}: the log of {name} ends at {state.end}, below its high "
@@ -417,7 +417,7 @@ class _PartitionCase:
                 f"{state.latest_epoch}.",
                 broken=broken, offsets=(start, end), brokers=(name,),
             )  # fmt: skip
-            log = self.subject.held[name].log
+            log = self.subject.copies[name].log
             newer = log is not None and log.last_time > self.judge.last_metadata_time
             why = "the copies of the metadata log end before these records were written."
             yield result.softened(why) if newer else result
@@ -550,7 +550,7 @@ class _PartitionCase:
         self, formula: str, registration: Registration, broken: FalseFormula
     ) -> None:
         registered = self.judge.registered(registration)
-        self.notes.found.append(
+        self.notes.discoveries.append(
             self.discovery(
                 formula,
                 f"{self.subject.name}: the controller's registration at metadata offset "
@@ -588,7 +588,7 @@ class _PartitionCase:
             truth = self.judge.formulas.judge(("OneLeaderPerEpoch",), moment)["OneLeaderPerEpoch"]
             if truth.broken is not None:
                 holds = False
-                self.notes.found.append(
+                self.notes.discoveries.append(
                     self.discovery(
                         "OneLeaderPerEpoch",
                         f"{self.subject.name}: {' and '.join(sorted(leaders))} both led in epoch "
@@ -613,7 +613,7 @@ class _PartitionCase:
                     f"{truncation.broker} cut them when it followed "
                     f"{self._named(truncation.leader)} in epoch {truncation.epoch}",
                     truncation.unclean,
-                    (f"{truncation.source}: {truncation.text}", truncation.told),
+                    (f"{truncation.source}: {truncation.text}", truncation.evidence),
                     (truncation.broker,),
                 )
 
@@ -652,10 +652,10 @@ class _PartitionCase:
         brokers: Sequence[str],
     ) -> None:
         """A loss, unless it was told already; by an unclean election it is told as such."""
-        for number, known in enumerate(self.notes.found):
+        for number, known in enumerate(self.notes.discoveries):
             if _same_loss(known, lost, unclean):
                 more = tuple(dict.fromkeys((*known.sources, *sources)))
-                self.notes.found[number] = replace(known, sources=more)
+                self.notes.discoveries[number] = replace(known, sources=more)
                 return
         broken = self._lost_in_the_spec(lost)
         if unclean is not None:
@@ -671,7 +671,7 @@ class _PartitionCase:
         title = f"{self.subject.name}: committed records {lost.start} to {lost.end - 1} are lost"
         if unclean is not None:
             title += ", given up by an unclean election"
-        self.notes.found.append(
+        self.notes.discoveries.append(
             self.discovery(
                 kind,
                 title,
@@ -717,7 +717,7 @@ def _same_loss(known: Discovery, lost: EpochRun, unclean: Registration | None) -
 
 def _tell_doubled(subject: InspectedPartition, notes: FindingNotes) -> None:
     for copy in subject.doubled:
-        notes.found.append(
+        notes.discoveries.append(
             Discovery(
                 "two-logs",
                 subject.name,

@@ -50,7 +50,7 @@ class SliceTask:
 class JudgedSlice:
     """What is said of a slice. It does not grow with the slice but by findings and table rows."""
 
-    found: tuple[Discovery, ...]
+    discoveries: tuple[Discovery, ...]
     unjudged: tuple[UnjudgedSubject, ...]
     truths: Truths
     partitions: int
@@ -63,7 +63,7 @@ class JudgedSlice:
     other_states: Mapping[tuple[str, str, str], int]
     """Batches in folders being deleted or moved, by broker, partition and state."""
     tables: Mapping[str, pa.Table]
-    held: bool = field(default=False)
+    any_holds: bool = field(default=False)
     """Whether some formula held of some partition."""
 
 
@@ -79,7 +79,7 @@ def judge_slice(task: SliceTask, part: Slice) -> JudgedSlice:
     groups = judge_groups(task.evidence, evidence, part.controller, task.specifications)
     if task.traces is not None:
         traces.write(judged.values(), task.copies, task.traces)
-    results = [*_said(task, part, evidence, subjects), *_noted(judged, groups)]
+    results = [*_from_files(task, part, evidence, subjects), *_noted(judged, groups)]
     discoveries = most_telling_first(item for item in results if isinstance(item, Discovery))
     return JudgedSlice(
         tuple(_with_commands(evidence, discoveries, judged)),
@@ -96,7 +96,7 @@ def judge_slice(task: SliceTask, part: Slice) -> JudgedSlice:
     )
 
 
-def _said(
+def _from_files(
     task: SliceTask, part: Slice, evidence: Evidence, subjects: Mapping[Key, InspectedPartition]
 ) -> Iterator[Discovery | UnjudgedSubject]:
     """What the files themselves tell."""
@@ -120,7 +120,7 @@ def _noted(
         *(judgement.notes for judgement in judged.values()),
         *(group.notes for group in groups),
     ):
-        yield from notes.found
+        yield from notes.discoveries
         yield from notes.unjudged
 
 
@@ -171,16 +171,16 @@ def telling(
 
 def telling_groups(groups: Iterable[JudgedGroup]) -> list[JudgedGroup]:
     """The accused groups first."""
-    return sorted(groups, key=lambda group: (not group.notes.found, group.name))
+    return sorted(groups, key=lambda group: (not group.notes.discoveries, group.name))
 
 
 def _light(judgement: PartitionJudgement) -> PartitionJudgement:
     """Without the sums of blocks, which have been compared."""
     replica_copies = {
         name: replace(each, log=each.log and replace(each.log, sums={}))
-        for name, each in judgement.subject.held.items()
+        for name, each in judgement.subject.copies.items()
     }
-    return replace(judgement, subject=replace(judgement.subject, held=replica_copies))
+    return replace(judgement, subject=replace(judgement.subject, copies=replica_copies))
 
 
 def _with_commands(
@@ -198,8 +198,8 @@ def _with_commands(
 def _commands(evidence: Evidence, discovery: Discovery, part: PartitionJudgement) -> list[str]:
     assert discovery.offsets is not None
     commands: list[str] = []
-    for broker in discovery.brokers or tuple(part.subject.held):
-        copy = part.subject.held.get(broker)
+    for broker in discovery.brokers or tuple(part.subject.copies):
+        copy = part.subject.copies.get(broker)
         folder = evidence.manifest.get("folders", {}).get(broker, broker)
         if copy is None:
             continue

@@ -20,7 +20,7 @@ def write(inspection: Inspection, output: Path) -> None:
                    "shut_down_in_order": sorted(copy.clean)}
             for name, copy in inspection.copies.copies.items()
         },
-        "findings": [discovery.as_json() for discovery in inspection.found],
+        "findings": [discovery.as_json() for discovery in inspection.discoveries],
     }  # fmt: skip
     with written_aside(output / "findings.json") as path:
         path.write_text(json.dumps(body, indent=1), encoding="utf-8")

@@ -26,7 +26,7 @@ _FINDINGS, _PARTITIONS, _UNJUDGED, _ROWS = 60, 40, 100, 400
 class InspectFindingView:
     """A finding with the logs around it."""
 
-    found: Discovery
+    discovery: Discovery
     drawing: str
 
 
@@ -150,7 +150,7 @@ def dumps(inspection: Inspection) -> str:
 def view_of(inspection: Inspection) -> InspectionPage:
     """What the page shows."""
     shown = list(inspection.partitions.values())[:_PARTITIONS]
-    discoveries = inspection.found
+    discoveries = inspection.discoveries
     return InspectionPage(
         str(inspection.verdict),
         _sentence(inspection),
@@ -172,12 +172,12 @@ def view_of(inspection: Inspection) -> InspectionPage:
 
 
 def _sentence(inspection: Inspection) -> str:
-    proved = sum(discovery.verdict is Verdict.FAIL for discovery in inspection.found)
-    possible = len(inspection.found) - proved
+    proved = sum(discovery.verdict is Verdict.FAIL for discovery in inspection.discoveries)
+    possible = len(inspection.discoveries) - proved
     if proved:
         more = f", and {possible} that the copies do not prove" if possible else ""
         count = counted(proved, "finding")
-        return f"{count}{more}. The first: {inspection.found[0].title}."
+        return f"{count}{more}. The first: {inspection.discoveries[0].title}."
     if possible:
         return f"{counted(possible, 'finding')}, none of which the copies prove."
     if inspection.verdict is Verdict.PASS:
@@ -190,7 +190,7 @@ def _cards(inspection: Inspection) -> Iterator[tuple[str, str]]:
     yield plural(len(inspection.copies.copies), "broker"), f"{len(inspection.copies.copies):,}"
     yield "batches", f"{inspection.batches:,}"
     yield plural(inspection.group_count, "group"), f"{inspection.group_count:,}"
-    yield plural(len(inspection.found), "finding"), f"{len(inspection.found):,}"
+    yield plural(len(inspection.discoveries), "finding"), f"{len(inspection.discoveries):,}"
 
 
 def _apart(inspection: Inspection) -> str:
@@ -232,13 +232,13 @@ def _finding(inspection: Inspection, discovery: Discovery) -> InspectFindingView
 
 
 def _drawing(judged: PartitionJudgement, focus: tuple[int, int] | None = None) -> str:
-    watermarks = {name: copy.high_watermark for name, copy in judged.subject.held.items()}
+    watermarks = {name: copy.high_watermark for name, copy in judged.subject.copies.items()}
     return drawing.logs(judged.states, watermarks, focus)
 
 
 def _partition(inspection: Inspection, judged: PartitionJudgement) -> PartitionView:
     subject = judged.subject
-    accused = any((o.topic, o.partition) == subject.key for o in inspection.found)
+    accused = any((o.topic, o.partition) == subject.key for o in inspection.discoveries)
     elections = len(subject.elections.elections) if subject.elections else 0
     differing = sum(difference.conflicting for difference in judged.differences)
     summary = (
@@ -262,7 +262,7 @@ def _partition(inspection: Inspection, judged: PartitionJudgement) -> PartitionV
 
 def _replicas(judged: PartitionJudgement) -> Iterator[ReplicaRow]:
     for name, state in judged.states.items():
-        copy = judged.subject.held[name]
+        copy = judged.subject.copies[name]
         cache = ", ".join(f"{entry.epoch} from {entry.start}" for entry in copy.epoch_cache or ())
         watermark = "not written down" if copy.high_watermark is None else str(copy.high_watermark)
         in_isr = "yes" if name in judged.moment.registered.isr else "no"

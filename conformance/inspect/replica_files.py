@@ -23,7 +23,7 @@ _PRODUCERS = ("broker", "topic", "partition", "producer_id", "last_offset")
 
 def misfits(subject: InspectedPartition, copies: Copies) -> Iterator[Discovery]:
     """Files of each replica that do not fit each other."""
-    for copy in subject.held.values():
+    for copy in subject.copies.values():
         clean = copies[copy.broker].is_clean(copy.directory)
         replica = _Replica(subject, copy, clean)
         yield from replica.log_start()
@@ -38,11 +38,11 @@ class _Replica:
     """One broker's folder of a partition."""
 
     subject: InspectedPartition
-    held: ReplicaCopy
+    copy: ReplicaCopy
     clean: bool
     """Whether the broker had stopped in order: then all files of the directory fit together."""
 
-    def found(
+    def discovery(
         self,
         kind: str,
         title: str,
@@ -53,7 +53,7 @@ class _Replica:
         crash: str = "",
     ) -> Discovery:
         """A finding about this replica. `crash`: how an unclean stop explains it, '' if not."""
-        subject, copy = self.subject, self.held
+        subject, copy = self.subject, self.copy
         finding = Discovery(
             kind,
             subject.name,
@@ -71,19 +71,19 @@ class _Replica:
 
     def in_directory(self, name: str) -> str:
         """A checkpoint of the log directory."""
-        return f"{self.held.directory}/{name}" if self.held.directory else name
+        return f"{self.copy.directory}/{name}" if self.copy.directory else name
 
     # --- where the log begins -----------------------------------------------------------------
 
     def log_start(self) -> Iterator[Discovery]:
         """The first batches, the first segment and the checkpointed log start."""
-        copy, log = self.held, self.held.log
+        copy, log = self.copy, self.copy.log
         if log is None:
             return
         first = log.runs[0].start
         may_have_holes = self.subject.compacted or first <= (copy.cleaned or 0)
         if first > copy.first and not may_have_holes and log.runs[0].epoch >= 0:
-            yield self.found(
+            yield self.discovery(
                 "head-gone",
                 f"the first batches of {copy.broker} are gone",
                 f"The first segment is named for offset {copy.first}, and its first batch begins "
@@ -93,7 +93,7 @@ class _Replica:
                 offsets=(copy.first, first),
             )
         if self.clean and copy.log_start is not None and copy.log_start < copy.first:
-            yield self.found(
+            yield self.discovery(
                 "head-gone",
                 f"the first segments of {copy.broker} are gone",
                 f"The log began at {copy.log_start} when the broker stopped in order, and the "
@@ -106,7 +106,7 @@ class _Replica:
 
     def beyond_end(self) -> Iterator[Discovery]:
         """Checkpoints and producer snapshots that tell of a longer log."""
-        copy = self.held
+        copy = self.copy
         for kind, name, offset, meaning, crash in (
             (
                 "log-start-beyond-end", "log-start-offset-checkpoint", copy.log_start,
@@ -126,9 +126,9 @@ class _Replica:
             ),
         ):  # fmt: skip
             if offset is not None and offset > copy.end:
-                nowhere = all(offset > copy.end for copy in self.subject.held.values())
+                nowhere = all(offset > copy.end for copy in self.subject.copies.values())
                 proved = nowhere and kind == "log-start-beyond-end"
-                yield self.found(
+                yield self.discovery(
                     kind,
                     f"{name} of {copy.broker} says {offset}, beyond the log's end {copy.end}",
                     f"The log of {copy.broker} ends at {copy.end}: {meaning}.",
@@ -138,7 +138,7 @@ class _Replica:
                 )
         newest = max(copy.snapshots, default=0)
         if newest > copy.end:
-            yield self.found(
+            yield self.discovery(
                 "snapshot-beyond-end",
                 f"{copy.broker} has a producer snapshot of offset {newest}, beyond the log's end "
                 f"{copy.end}",
@@ -153,9 +153,9 @@ class _Replica:
 
     def lacking(self) -> Iterator[Discovery]:
         """Files that every log with records has, and index files without their segment."""
-        copy, elections = self.held, self.subject.elections
+        copy, elections = self.copy, self.subject.elections
         for path in copy.orphans:
-            yield self.found(
+            yield self.discovery(
                 "orphan-index",
                 f"{copy.broker} has an index file without its segment",
                 f"{path} stands alone. The records of that segment are gone.",
@@ -165,7 +165,7 @@ class _Replica:
         if copy.log is None:
             return
         if copy.epoch_cache is None and any(run.epoch >= 0 for run in copy.log.runs):
-            yield self.found(
+            yield self.discovery(
                 "no-epoch-checkpoint",
                 f"the leader-epoch-checkpoint of {copy.broker} is missing or empty",
                 f"The log of {copy.broker} holds records with leader epochs, and an epoch is "
@@ -174,7 +174,7 @@ class _Replica:
                 f"{copy.path}/leader-epoch-checkpoint",
             )
         if not copy.topic_id and elections is not None:
-            yield self.found(
+            yield self.discovery(
                 "no-topic-id",
                 f"the folder on {copy.broker} has no partition.metadata",
                 f"The topic's id is {elections.topic_id}, which is written down before the first "
@@ -186,11 +186,11 @@ class _Replica:
 
     def after_a_clean_stop(self) -> Iterator[Discovery]:
         """A broker that stops in order flushes everything, and writes each checkpoint anew."""
-        copy = self.held
+        copy = self.copy
         end = f"the log ends at {copy.end}"
         if (copy.recovery_point or 0) < copy.end:
             text = "no entry" if copy.recovery_point is None else str(copy.recovery_point)
-            finding = self.found(
+            finding = self.discovery(
                 "recovery-point-behind",
                 f"{copy.broker} stopped in order, and its recovery point is not the log's end",
                 f"recovery-point-offset-checkpoint has {text}, and {end}: the checkpoint or the "
@@ -206,7 +206,7 @@ class _Replica:
             return
         if copy.high_watermark is None:
             if self.subject.elections is not None:
-                yield self.found(
+                yield self.discovery(
                     "no-high-watermark",
                     f"{copy.broker} stopped in order, and wrote down no high watermark",
                     f"replication-offset-checkpoint has no entry, and {end}: Kafka starts with the "
@@ -214,7 +214,7 @@ class _Replica:
                     self.in_directory("replication-offset-checkpoint"),
                 )
         elif copy.high_watermark < copy.start:
-            yield self.found(
+            yield self.discovery(
                 "high-watermark-below-start",
                 f"the high watermark of {copy.broker} is {copy.high_watermark}, and its log "
                 f"begins at {copy.start}",
@@ -225,7 +225,7 @@ class _Replica:
         newest = max(copy.snapshots, default=None)
         if newest is None or newest < copy.end:
             text = "none is there" if newest is None else f"the newest is of offset {newest}"
-            yield self.found(
+            yield self.discovery(
                 "snapshot-behind",
                 f"{copy.broker} stopped in order without a producer snapshot of the log's end",
                 f"A broker takes one when it closes a log; {text}, and {end}. Kafka starts with "
@@ -257,13 +257,13 @@ def producers_without_records(
     for claim, snapshot in claims.items():
         broker, topic, partition, producer, last = claim
         subject = subjects.get((topic, partition))
-        copy = subject.held.get(broker) if subject is not None else None
+        copy = subject.copies.get(broker) if subject is not None else None
         if subject is None or copy is None or not copy.start <= last < copy.end:
             continue
         may_be_cleaned = subject.compacted or last < (copy.cleaned or 0)
         if last < snapshot and (claim in written or may_be_cleaned):
             continue
-        yield _Replica(subject, copy, clean=True).found(
+        yield _Replica(subject, copy, clean=True).discovery(
             "snapshot-contents",
             f"a producer snapshot of {broker} is not of this log",
             f"By the snapshot of offset {snapshot} the last record of producer {producer} is at "

@@ -101,7 +101,7 @@ class _ParquetTable:
         self._writer: pq.ParquetWriter | None = None
         self._rows: list[Mapping[str, Any]] = []
         self._batches: list[pa.RecordBatch] = []
-        self._held = 0
+        self._row_count = 0
 
     def row(self, row: Mapping[str, Any]) -> None:
         self._rows.append(row)
@@ -115,14 +115,14 @@ class _ParquetTable:
 
     def batch(self, batch: pa.RecordBatch) -> None:
         self._batches.append(batch)
-        self._held += batch.num_rows
-        if self._held >= _ROWS:
+        self._row_count += batch.num_rows
+        if self._row_count >= _ROWS:
             self._flush()
 
     def _flush(self) -> None:
         if not self._batches and self._writer is not None:
             return
-        batches, self._batches, self._held = self._batches, [], 0
+        batches, self._batches, self._row_count = self._batches, [], 0
         schema = batches[0].schema if batches else self._schema
         table = pa.Table.from_batches(batches, schema=schema).unify_dictionaries()
         with space_for(self._path):

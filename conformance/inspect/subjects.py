@@ -85,7 +85,7 @@ class InspectedPartition:
     """One partition, with all that the copies hold of it."""
 
     key: Key
-    held: Mapping[str, ReplicaCopy]
+    copies: Mapping[str, ReplicaCopy]
     """By broker."""
     doubled: tuple[ReplicaCopy, ...]
     """Further logs of the same partition on one of these brokers, in another directory."""
@@ -112,12 +112,14 @@ class InspectedPartition:
     @property
     def logs(self) -> tuple[ReplicaLog, ...]:
         """The logs that hold something."""
-        return tuple(copy.log for copy in self.held.values() if copy.log is not None)
+        return tuple(copy.log for copy in self.copies.values() if copy.log is not None)
 
     @property
     def cleaned(self) -> dict[str, int]:
         """By broker the offset below which its cleaner has rewritten batches."""
-        return {name: copy.cleaned for name, copy in self.held.items() if copy.cleaned is not None}
+        return {
+            name: copy.cleaned for name, copy in self.copies.items() if copy.cleaned is not None
+        }
 
 
 def gather(

@@ -176,7 +176,7 @@ def _registrations(copies: Copies, judged: PartitionJudgement) -> Iterator[dict[
 
 def _replicas(judged: PartitionJudgement) -> Iterator[dict[str, Any]]:
     for broker, state in judged.states.items():
-        copy = judged.subject.held[broker]
+        copy = judged.subject.copies[broker]
         yield {
             "broker": broker,
             "directory": copy.directory,

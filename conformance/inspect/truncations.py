@@ -25,7 +25,7 @@ class Truncation:
     text: str
     known: int
     """The greatest high watermark that is known to have been reached before; -1: none is."""
-    told: str = ""
+    evidence: str = ""
     """The line or file that tells that high watermark."""
     unclean: Registration | None = None
     """The unclean election that made the cut necessary, if one did."""
@@ -86,7 +86,7 @@ def _judged(
     starts: Mapping[int, int],
 ) -> Truncation:
     """With what other brokers knew to be exposed before the epoch in which it was cut."""
-    known, text, since = truncation.known, truncation.told, truncation.epoch - 1
+    known, text, since = truncation.known, truncation.evidence, truncation.epoch - 1
     for other in exposed:
         if (
             other.epoch < truncation.epoch

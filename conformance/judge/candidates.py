@@ -348,6 +348,19 @@ class Candidates:
                 problems[ways.problem] = None
         return [step for step in steps if sight.shows_after(step[1].state)]
 
+    def read(
+        self, candidate: Candidate, sight: Sight, processes: frozenset[Value]
+    ) -> frozenset[Value]:
+        """The values that an event's actions and the silent ones of these processes read.
+
+        Nothing where they have no value.
+        """
+        try:
+            with self._patience:
+                return self._steps.read(candidate.state, sight.actions, processes)
+        except SpecError:  # whoever takes the step says so
+            return frozenset()
+
     def unseen(self, candidate: Candidate, owner: str | None) -> SuccessorSteps:
         """The steps that may happen unseen in a state, before an event of this owner."""
         number = self._unseen.get(owner)

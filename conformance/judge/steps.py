@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from typing import Protocol
 
 from conformance.tla import (
     Action,
     ActionPattern,
+    Fn,
     PartialRecord,
     SeenArgument,
     Selection,
     Spec,
     State,
+    TooManyInstances,
+    TracedAction,
+    Value,
     format_value,
 )
 
@@ -32,6 +38,14 @@ class Steps(Protocol):
     def silent(self, state: State, owner: str | None = None) -> Sequence[Step]:
         """Every step that may happen unseen before an event of this owner; None: of anybody."""
 
+    def read(
+        self, state: State, patterns: Sequence[ActionPattern], processes: frozenset[Value]
+    ) -> frozenset[Value]:
+        """The values that these actions, and the silent ones of these processes, read of a state.
+
+        Of sets, sequences and functions their elements.
+        """
+
     def owner(self, process: str, actions: Sequence[ActionPattern]) -> str | None:
         """Whose an event is, if that decides what may happen unseen directly before it."""
 
@@ -47,9 +61,11 @@ class BoundSpecSteps:
     ) -> None:
         self._spec = spec
         self._silent = spec.select(silent)
+        self._directly_patterns = tuple(directly)
         self._directly = spec.select(directly) if directly else None
         self._of_owner: dict[str | None, Selection] = {}
         self._selections: dict[tuple[str, ...], Selection] = {}
+        self._traced: dict[tuple[str, ...], tuple[TracedAction, ...]] = {}
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -81,10 +97,44 @@ class BoundSpecSteps:
             self._of_owner[owner] = directly.only(lambda action: _may_be_of(action, owner))
         return self._of_owner[owner]
 
+    def read(
+        self, state: State, patterns: Sequence[ActionPattern], processes: frozenset[Value]
+    ) -> frozenset[Value]:
+        silent = (
+            action
+            for action in self._traceable((*self._silent.patterns, *self._directly_patterns))
+            if action.action.args and action.action.args[0] in processes
+        )
+        actions = (*self._traceable(patterns), *silent)
+        values = (value for action in actions for value in action.read(state))
+        return frozenset(element for value in values for element in _elements(value))
+
+    def _traceable(self, patterns: Sequence[ActionPattern]) -> tuple[TracedAction, ...]:
+        """The instances of these patterns; nothing where they are too many."""
+        key = tuple(map(str, patterns))
+        if key not in self._traced:
+            self._traced[key] = ()
+            with suppress(TooManyInstances):
+                self._traced[key] = self._spec.traced(patterns)
+        return self._traced[key]
+
     def owner(self, process: str, actions: Sequence[ActionPattern]) -> str | None:
         if self._directly is None:
             return None
         return process or (process_of(actions[0].args or ()) if len(actions) == 1 else None)
+
+
+def _elements(value: Value) -> Iterator[Value]:
+    """The values without elements that a value is made of."""
+    if isinstance(value, Fn):
+        parts: Iterable[Value] = chain.from_iterable(value.items())
+    elif isinstance(value, frozenset | tuple):
+        parts = value
+    else:
+        yield value
+        return
+    for part in parts:
+        yield from _elements(part)
 
 
 def _may_be_of(action: Action, owner: str | None) -> bool:

@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
+from conformance.children import end_with_us
 from conformance.errors import EnvironmentProblem, UserError
 from conformance.kafka.client import BrokerGone, Connection
 from conformance.kafka.jars import KafkaJars
@@ -159,6 +160,7 @@ class KafkaNode:
                 cwd=self.folder,
                 start_new_session=True,  # Ctrl-C at the terminal is for us: we end it in order
             )
+        end_with_us(self._process)
 
     def stop(self, seconds: float = 30.0) -> None:
         """A controlled shutdown; killed if it takes too long."""
@@ -510,6 +512,8 @@ class Cluster:
             )
             for node in fresh
         ]
+        for _, process in running:
+            end_with_us(process)
         try:
             for node, process in running:
                 words, _ = process.communicate(timeout=120)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from conformance.children import end_with_us
 from conformance.errors import DataError, EnvironmentProblem
 from conformance.files import no_space, space_for, tells_of_no_space
 from conformance.modelcheck.cache import cache_dir
@@ -162,8 +163,9 @@ def _run_ivy(
         errors="replace",
         env=dict(environ),
     ) as process:
+        end_with_us(process)
         try:
-            lines = list(_told(process, name, tell))
+            lines = list(_fetches(process, name, tell))
         except BaseException:
             process.kill()
             raise
@@ -171,7 +173,7 @@ def _run_ivy(
         raise _reason(coordinates, lines)
 
 
-def _told(process: subprocess.Popen[str], name: str, tell: Tell) -> Iterator[str]:
+def _fetches(process: subprocess.Popen[str], name: str, tell: Tell) -> Iterator[str]:
     assert process.stdout is not None
     result = fetched = 0
     for line in process.stdout:

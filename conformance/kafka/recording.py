@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from conformance.children import end_with_us
 from conformance.errors import EnvironmentProblem, UserError
 from conformance.files import space_for
 from conformance.kafka.agent import build_agent
@@ -76,6 +77,7 @@ class RecordedClientProcess:
                 stderr=err,
                 start_new_session=True,
             )
+        end_with_us(self._process)
 
     def stop(self, seconds: float = 8.0) -> None:
         """Let it close in order."""

@@ -117,7 +117,7 @@ class Tap:
         self.passed = 0
         """Messages that passed, both directions."""
         self.undecoded = 0
-        self.held = 0
+        self.waiting = 0
         """Messages that wait for `release` now."""
         self._schemas = schemas
         self._links = links
@@ -322,11 +322,11 @@ class Tap:
         if rule.action == "delay":
             await asyncio.sleep(rule.seconds)
         elif rule.action == "hold":
-            self.held += 1
+            self.waiting += 1
             try:
                 await self._released.wait()
             finally:
-                self.held -= 1
+                self.waiting -= 1
         return rule.action != "drop"
 
 
@@ -423,9 +423,9 @@ class TapThread:
         return self._tap.undecoded
 
     @property
-    def held(self) -> int:
+    def waiting(self) -> int:
         """Messages that wait for `release` now."""
-        return self._tap.held
+        return self._tap.waiting
 
     @property
     def ports(self) -> tuple[int, ...]:

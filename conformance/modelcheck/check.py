@@ -19,6 +19,7 @@ from conformance.errors import UserError
 from conformance.events import Emit, Event, Progress, StageStarted, Work, ignore
 from conformance.modelcheck import outcome as outcomes
 from conformance.modelcheck.branches import BranchCounts, EdgeBranches, asked_edges
+from conformance.modelcheck.broken import NOT_ASKED, broken_formulas
 from conformance.modelcheck.cache import Cache, cache_dir
 from conformance.modelcheck.dump import read_dump
 from conformance.modelcheck.graph import StateGraph
@@ -27,7 +28,7 @@ from conformance.modelcheck.left_out import left_out, postconditions_for
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import EngineOutcome, read_outcome
 from conformance.modelcheck.parser import Parser
-from conformance.modelcheck.prepare import PreparedModel, model_key, prepare, written
+from conformance.modelcheck.prepare import PreparedModel, bound, model_key, prepare, written
 from conformance.modelcheck.reporting import STAGE, report
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.modelcheck.tlc import (
@@ -39,6 +40,7 @@ from conformance.modelcheck.tlc import (
     TlcResult,
     run_tlc,
 )
+from conformance.modelcheck.unchanged import known_idle_overrides
 from conformance.modelcheck.warm import WarmJvms
 from conformance.tla import Tools, ValueReader, find_tools
 from conformance.verdict import Verdict, merge
@@ -56,6 +58,8 @@ class CheckOptions:
     cold: bool = False
     cache: Cache | None = None
     """None: the user's cache folder."""
+    all_formulas: bool = False
+    """After a violation go on: list every formula that the model breaks."""
     keep: Path | None = None
     """The folder for counterexamples, if they are kept."""
     tools: Tools | None = None
@@ -241,12 +245,11 @@ class _Engine:
         """One model, from the cache or by TLC, judged and reported."""
         started = time.monotonic()
         self._tell(StageStarted(STAGE, model.name))
-        key = model_key(model, self.tools)
-        outcome = None if self.options.cold else self._cached_outcome(key)
-        cached = outcome is not None
-        if outcome is None:
-            prepared = prepare(model, self.tools, self.options.parser)
-            outcome, _ = self.run(prepared, key, run, dump=model.feeds_suite)
+        outcome, cached = self._outcome(model, run)
+        broken = NOT_ASKED
+        if self.options.all_formulas:
+            broken = broken_formulas(model, outcome, lambda rest: self._outcome(rest, run)[0])
+        idle = self._idle_overrides(model) if outcome.is_answer else ()
         seconds = time.monotonic() - started
         result = judge(
             model,
@@ -255,10 +258,30 @@ class _Engine:
             seconds,
             cached=cached,
             left_out=left_out(model, self.tools),
+            broken=broken,
+            idle_overrides=idle,
         )
         work = Work(_slot(), started, started + seconds)
         report(result, self._tell, self.options.keep, work)
         return result
+
+    def _outcome(self, model: Model, run: RunTlc) -> tuple[EngineOutcome, bool]:
+        """What TLC says of a model, and whether the cache had it."""
+        key = model_key(model, self.tools)
+        outcome = None if self.options.cold else self._cached_outcome(key)
+        if outcome is not None:
+            return outcome, True
+        prepared = prepare(model, self.tools, self.options.parser)
+        return self.run(prepared, key, run, dump=model.feeds_suite)[0], False
+
+    def _idle_overrides(self, model: Model) -> tuple[str, ...]:
+        if not model.overrides:
+            return ()
+        return known_idle_overrides(
+            None if self.options.cold else self._cache,
+            model_key(model, self.tools),
+            lambda: bound(model, self.tools, self.options.parser),
+        )
 
     def run(
         self, prepared: PreparedModel, key: str, tlc: RunTlc, *, dump: bool
@@ -292,7 +315,7 @@ class _Engine:
             if dot is not None and outcome.result == "holds":
                 graph = self._read_graph(dot, prepared, outcome)
                 self._cache.store("graph", key, graph_to_bytes(graph))
-        if outcome.result in ("holds", "not exhausted", "violated"):
+        if outcome.is_answer:
             self._cache.store("check", key, outcomes.encode(outcome))
         return outcome, graph
 

@@ -77,6 +77,11 @@ class EngineOutcome(msgspec.Struct, frozen=True):
     """Names of actions of which no instance took a step; None if TLC could not tell."""
     error: str = ""
 
+    @property
+    def is_answer(self) -> bool:
+        """Whether the run came to an answer, which another one would give too."""
+        return self.result in ("holds", "not exhausted", "violated")
+
     def is_broken(self) -> str:
         """What happened to the formula, as a sentence has it: `Inv is violated`."""
         return is_broken(self.violated, self.kind, self.violated_at)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from conformance.events import Exhibit, Finding, JsonValue
+from conformance.modelcheck.broken import NOT_ASKED, BrokenFormulas
 from conformance.modelcheck.form import Expect
 from conformance.modelcheck.left_out import IgnoredEntry
 from conformance.modelcheck.manifest import Model, near, reference
@@ -56,6 +57,10 @@ class CheckResult:
     """Properties that the engine could not check in full: then what holds is inconclusive."""
     left_out: tuple[IgnoredEntry, ...] = ()
     """Entries of the configuration that the engine did not follow."""
+    broken: BrokenFormulas = NOT_ASKED
+    """All that it breaks, if that was asked."""
+    idle_overrides: tuple[str, ...] = ()
+    """Overridden operators without whose override it has the same states and steps."""
 
     @property
     def counterexample_length(self) -> int | None:
@@ -85,6 +90,10 @@ class CheckResult:
 
     def summary(self) -> str:
         """One line for the terminal."""
+        further = (self.broken.summary(), _idle(self.idle_overrides))
+        return "; ".join(filter(None, (self._answer(), *further)))
+
+    def _answer(self) -> str:
         outcome = self.outcome
         if self.problems:
             return "; ".join(map(str, self.problems))
@@ -192,6 +201,11 @@ class CheckResult:
             "collision_probability": outcome.collision_probability,
             "never_fired": None if outcome.never_fired is None else list(outcome.never_fired),
             "unchecked": list(self.unchecked),
+            "broken": [
+                {"formula": item.formula, "length": item.length or None}
+                for item in self.broken.formulas
+            ],
+            "idle_overrides": list(self.idle_overrides),
             "left_out": [{"entry": entry.entry, "why": entry.why} for entry in self.left_out],
             "problems": list(map(str, self.problems)),
             "story": list(self.story()),
@@ -213,22 +227,37 @@ def judge(
     engine: str = "tlc",
     unchecked: tuple[str, ...] = (),
     left_out: tuple[IgnoredEntry, ...] = (),
+    broken: BrokenFormulas = NOT_ASKED,
+    idle_overrides: tuple[str, ...] = (),
 ) -> CheckResult:
     """Hold what the engine found against what the model expects.
 
     `unchecked` are properties that the engine could not check in full, `left_out` entries of the
-    configuration that it did not follow.
+    configuration that it did not follow. A mutant whose own override is idle is a problem.
     """
     not_judged = model.expect is not None and model.expect.violated in unchecked
     open_question = not_judged and outcome.result == "holds"
     problems = () if open_question else tuple(_problems(model, outcome))
+    if outcome.is_answer and model.mutant in idle_overrides:
+        text = f"is no mutant: without its override of {model.mutant} it has the same steps"
+        problems += (ModelProblem(f"{model.name}:no_mutant", text),)
     verdict = _verdict(outcome, problems)
     partly = unchecked or any(entry.judges for entry in left_out)
     if verdict is Verdict.PASS and outcome.result == "holds" and partly:
         verdict = Verdict.INCONCLUSIVE
     return CheckResult(
-        model, outcome, verdict, problems, seconds, jar_sha256, cached, engine, unchecked, left_out
-    )
+        model, outcome, verdict, problems, seconds, jar_sha256, cached, engine, unchecked, left_out,
+        broken, idle_overrides,
+    )  # fmt: skip
+
+
+def _idle(overrides: Sequence[str]) -> str:
+    """That overrides change nothing; empty if each does."""
+    if not overrides:
+        return ""
+    names = " or ".join(overrides)
+    which = "its override of" if len(overrides) == 1 else "any one of its overrides of"
+    return f"without {which} {names} it has the same states and steps"
 
 
 def _only_assumes(model: Model) -> bool:

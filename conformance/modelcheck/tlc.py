@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from conformance.children import end_with_us
 from conformance.errors import EnvironmentProblem
 from conformance.modelcheck.form import Simulation
 from conformance.modelcheck.tlc_output import MessageCode, Transcript, messages, statistics
@@ -95,6 +96,7 @@ class Processes(AbstractContextManager["Processes"]):
                 errors="replace",
                 start_new_session=True,
             )
+            end_with_us(process)
             self._running.add(process)
             return process
 

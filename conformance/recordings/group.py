@@ -503,13 +503,13 @@ def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
     for exchange in sorted(beside, key=lambda item: item.answered):
         client = exchange.client
         refused = exchange.errors - _ELSEWHERE
-        if refused and not _said(last.get(client), exchange, joins.get(client, [])):
+        if refused and not _is_known(last.get(client), exchange, joins.get(client, [])):
             last[client] = exchange
             result.append(exchange)
     return result
 
 
-def _said(before: _Exchange | None, after: _Exchange, joins: Iterable[int]) -> bool:
+def _is_known(before: _Exchange | None, after: _Exchange, joins: Iterable[int]) -> bool:
     """Whether the member knows already; not if it has asked to join since, and only then asked.
 
     kafka-python's heartbeat thread sends what it has begun, under an id that the answer to a

@@ -9,11 +9,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from conformance.compared import ComparedStates
+from conformance.deviations.tolerance import Reading, Tolerance, tolerance_of
 from conformance.errors import UserError
+from conformance.replay.boundary import Boundary
 from conformance.replay.oracle import Oracle
 from conformance.replay.watch import WALL_SECONDS, StepNeverEnds, watch
 from conformance.story.kind import BehaviourKind
-from conformance.systems.boundary import Boundary
 from conformance.systems.capabilities import Capabilities
 from conformance.systems.protocol import (
     ActionRefused,
@@ -25,7 +26,6 @@ from conformance.systems.protocol import (
     SystemHangs,
     SystemUnderTest,
 )
-from conformance.systems.tolerance import Reading, Tolerance, tolerance_of
 from conformance.tla import Action, State, Value, agree
 
 
@@ -122,7 +122,7 @@ class Driver:
         "_system",
         "_watch",
         "candidates",
-        "taken",
+        "steps_taken",
         "tolerance",
     )
 
@@ -138,7 +138,7 @@ class Driver:
         self._boundary = Boundary(system, oracle.variables)
         self._looks, self._seen = 0, dict.fromkeys(self._boundary.sometimes, 0)
         self.tolerate(tolerance_of(system))
-        self.taken = 0
+        self.steps_taken = 0
         """Steps that the system has taken; those before a snapshot that was restored are none."""
         self.candidates: tuple[State, ...] = ()
         self._initial: State = ()
@@ -207,7 +207,7 @@ class Driver:
         """Take an action that led to these candidates before, after the very same steps."""
         before = self.candidates
         self._actions.append(action)
-        self.taken += 1
+        self.steps_taken += 1
         try:
             with self._watch:
                 self._system.apply(action)
@@ -291,7 +291,7 @@ class Driver:
         if not allowed:
             raise Disabled(str(action))
         self._actions.append(action)
-        self.taken += 1
+        self.steps_taken += 1
         try:
             with self._watch:
                 self._system.apply(action)

@@ -166,14 +166,14 @@ def _run(
     except DivergenceFound as failure:
         return failure, ""
     except EndlessExample as failure:
-        return failure.found, ""
+        return failure.divergence, ""
     except Flaky as flaky:
         return None, f"the system does not repeat itself: {flaky}"
     return None, ""
 
 
 def _missing(exploration: Exploration, action_names: Sequence[str]) -> tuple[str, ...]:
-    counts = exploration.tally.frequencies().taken
+    counts = exploration.tally.frequencies().steps
     return tuple(name for name in action_names if not counts.get(name))
 
 

@@ -48,7 +48,7 @@ class EndlessExample(BaseException):
 
     def __init__(self, divergence: DivergenceFound) -> None:
         super().__init__(str(divergence))
-        self.found = divergence
+        self.divergence = divergence
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class SpecMachine(RuleBasedStateMachine):
         self._initial: State = ()
         self._enabled: Instances = {}
         self._fresh: Instances = {}
-        self._taken: set[tuple[State, Action]] = set()
+        self._transitions: set[tuple[State, Action]] = set()
 
     @initialize(data=st.data())
     def start(self, data: st.DataObject) -> None:
@@ -106,7 +106,7 @@ class SpecMachine(RuleBasedStateMachine):
         """One step by an enabled instance of the action called `name`."""
         instances = self._instances(fresh=fresh)[name]
         action = instances[data.draw(st.integers(0, len(instances) - 1))]
-        self._taken.add((self._driver.candidates[0], action))
+        self._transitions.add((self._driver.candidates[0], action))
         self._step(action)
 
     @property
@@ -184,7 +184,7 @@ class SpecMachine(RuleBasedStateMachine):
         What other examples chose must not count: Hypothesis runs an example again, and it has to
         repeat itself whatever was seen meanwhile.
         """
-        here, names = self._driver.candidates[0], self._taken
+        here, names = self._driver.candidates[0], self._transitions
         left = {
             name: [action for action in actions if (here, action) not in names]
             for name, actions in enabled.items()

@@ -20,13 +20,14 @@ from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event as Flag
 from typing import Final, Generic, Protocol, TypeVar
 
+from conformance.children import end_with_parent
 from conformance.events import OWN_PROCESS, Emit, Event, Work
 from conformance.garbage import collect_seldom
 from conformance.modelcheck.graph import StateGraph
+from conformance.registry import is_of_somebody_else, make_system
 from conformance.replay.interruptions import InterruptionResult, interrupt_steps
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.suites.suite import Suite
-from conformance.systems.registry import is_of_somebody_else, make_system
 from conformance.tla import Value
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -141,7 +142,7 @@ class Crew:
             processes,
             mp_context=spawning,
             initializer=_prepare,
-            initargs=(self._stop, spawning.Value("i", 0)),
+            initargs=(self._stop, spawning.Value("i", 0), os.getpid()),
         )
         # Each call finds nobody idle yet, so each starts a process.
         for _ in range(processes if loading else 0):
@@ -225,7 +226,8 @@ class _ProcessJobs(Generic[Result]):
             yield future.result()
 
 
-def _prepare(stop: Flag, named: Synchronized[int]) -> None:
+def _prepare(stop: Flag, named: Synchronized[int], parent: int) -> None:
+    end_with_parent(parent)
     # Ctrl-C reaches the whole process group; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _STOP.append(stop)

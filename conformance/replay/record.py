@@ -25,9 +25,9 @@ from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, Progress, ignore
 from conformance.modelcheck.graph import StateGraph, StateTable
 from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
+from conformance.registry import make_system
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
 from conformance.replay.walker import Walk, Walker, trace_seed
-from conformance.systems.registry import make_system
 from conformance.tla import Action, Fingerprinter, ModelConfig, Module, Spec, State, Value, bind
 from conformance.traces.manifest import Identity, Manifest
 from conformance.traces.model import PartialState, TraceEnd, state_fingerprint

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformance.compared import ComparedStates
+from conformance.deviations.tolerance import Reading, Tolerance
 from conformance.errors import UserError
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
@@ -35,7 +36,6 @@ from conformance.replay.shorten import shortest_failure
 from conformance.story.kind import BehaviourKind
 from conformance.suites.suite import Suite
 from conformance.systems.protocol import SystemUnderTest
-from conformance.systems.tolerance import Reading, Tolerance
 from conformance.tla import Action, State
 from conformance.verdict import Verdict
 
@@ -79,7 +79,7 @@ class ReplayResult:
     """Tests that ended early each time that they were driven, while the machine was too slow."""
     again: int = 0
     """Of those that passed, how many had to be driven more than once."""
-    taken: int = 0
+    steps_taken: int = 0
     """Steps that the system took; the other `steps` are those before a snapshot that was restored,
     which it had taken in an earlier test."""
     compared: ComparedStates = field(default_factory=ComparedStates)
@@ -151,7 +151,7 @@ class _Run:
         self._counted = 0
         self._divergences: list[Divergence] = []
         self._notes: list[str] = []
-        self._taken: Counter[int] = Counter()
+        self._edges_taken: Counter[int] = Counter()
         self._visits = np.zeros(len(graph.source), np.int64)
         self._not_driven: Counter[str] = Counter()
         self._left = iter(range(len(suite)))
@@ -166,7 +166,7 @@ class _Run:
         self._real_time = False
         self._suspects: dict[int, tuple[PathResult, int]] = {}
         """Tests that diverged while others ran, by number, with their tries, to repeat alone."""
-        self._told = time.monotonic()
+        self._progress_at = time.monotonic()
         # The oracle's own objects: it finds them by identity.
         own = {state: state for state in oracle.initial_states()}
         starts = {test.initial: graph.states[test.initial] for test in suite.tests}
@@ -231,7 +231,7 @@ class _Run:
 
     def end(self, driver: Driver) -> None:
         """Add what this driver did; it drives no further test."""
-        self._taken_steps += driver.taken
+        self._taken_steps += driver.steps_taken
         self._compared += driver.take_compared()
 
     # ---- in real time ----------------------------------------------------------------------
@@ -312,7 +312,7 @@ class _Run:
     def _count(self, driver: Driver, number: int, outcome: PathResult, tries: int) -> None:
         self._counted += number not in self._failed
         self._steps += outcome.steps
-        self._taken.update(self._codes(number)[: outcome.steps])
+        self._edges_taken.update(self._codes(number)[: outcome.steps])
         np.add.at(self._visits, self._suite.tests[number].edges[: outcome.steps], 1)
         if number in self._failed and (outcome.spoiled or outcome.divergence is None):
             pass  # it has failed already
@@ -338,13 +338,13 @@ class _Run:
             if tries > 1:
                 self._again += 1
                 self._notes.append(f"test {number}: agreed at try {tries}; time is real")
-        if time.monotonic() - self._told > 0.2:
-            self._told = time.monotonic()
+        if time.monotonic() - self._progress_at > 0.2:
+            self._progress_at = time.monotonic()
             self._emit(Progress("replay", self._counted, len(self._suite)))
 
     def result(self, seconds: float) -> ReplayResult:
         names: Counter[str] = Counter()
-        for code, count in self._taken.items():
+        for code, count in self._edges_taken.items():
             names[self._graph.actions[code].name] += count
         seen = self._passed + len(self._failed) + self._inconclusive + self._spoiled
         left = len(self._suite) - seen - self._not_driven.total()
@@ -362,7 +362,7 @@ class _Run:
             not_driven=dict(self._not_driven),
             spoiled=self._spoiled,
             again=self._again,
-            taken=self._taken_steps,
+            steps_taken=self._taken_steps,
             compared=self._compared,
             set_aside=() if self._tolerance is None else tuple(self._tolerance.lines()),
         )

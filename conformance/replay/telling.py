@@ -86,7 +86,7 @@ def behaviour_of(
         _ending(divergence),
         tuple(reasons),
         departs=True,
-        told=action_text,
+        format_action=action_text,
     )
 
 

@@ -84,14 +84,14 @@ class LoopingSystem:
 
     def observe(self) -> Mapping[str, Value]:
         turns: dict[Value, Value] = {
-            thread: _value(self._told(thread)) for thread in self.looping.threads
+            thread: _value(self._turn_of(thread)) for thread in self.looping.threads
         }
         return {**self.adapter.observe(), TURNS: Fn(turns)}
 
     def close(self) -> None:
         close(self.adapter)
 
-    def _told(self, thread: str) -> Turn:
+    def _turn_of(self, thread: str) -> Turn:
         if self._turn is not None and self._turn[0] == thread:
             return self._turn[1]
         return Turn(delayed=self.looping.backs_off(thread))

@@ -15,7 +15,7 @@ class Frequencies:
     """Per action name: in how many visited states it was enabled, how often it was taken."""
 
     enabled: Mapping[str, int]
-    taken: Mapping[str, int]
+    steps: Mapping[str, int]
 
 
 class ActionTally:
@@ -23,7 +23,7 @@ class ActionTally:
 
     def __init__(self) -> None:
         self._enabled: Counter[str] = Counter()
-        self._taken: Counter[str] = Counter()
+        self._steps: Counter[str] = Counter()
 
     def visit(self, names: frozenset[str]) -> None:
         """A state in which the actions of these names are enabled."""
@@ -31,11 +31,11 @@ class ActionTally:
 
     def take(self, name: str) -> None:
         """A step by the action of this name."""
-        self._taken[name] += 1
+        self._steps[name] += 1
 
     def frequencies(self) -> Frequencies:
         """The counts until now."""
-        return Frequencies(dict(self._enabled), dict(self._taken))
+        return Frequencies(dict(self._enabled), dict(self._steps))
 
 
 def calibrate(oracle: Oracle, *, walks: int, length: int, seed: int) -> Frequencies:

@@ -43,7 +43,7 @@ class Report:
     findings: tuple[Finding, ...]
     seconds: float
     header: dict[str, JsonValue]
-    held: tuple[ComparedModel, ...] = ()
+    comparisons: tuple[ComparedModel, ...] = ()
     """The pairs of a system and a model that were compared, in the order of their events."""
     spans: tuple[Span, ...] = ()
     """By stage, in the same order; of a stage that several workers were at, one for each time."""
@@ -67,7 +67,7 @@ class Collector:
         self._spans: list[Span] = []
         self.stages: list[StageFinished] = []
         self._findings: dict[tuple[str, str, str], Finding] = {}
-        self._held: dict[tuple[str, str], ComparedModel] = {}
+        self._comparisons: dict[tuple[str, str], ComparedModel] = {}
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageFinished):
@@ -76,7 +76,7 @@ class Collector:
         elif isinstance(event, Finding):
             self._merge(event)
         elif isinstance(event, ComparedModel):
-            self._held.setdefault((event.model, event.system), event)
+            self._comparisons.setdefault((event.model, event.system), event)
         for consumer in self._consumers:
             consumer(event)
 
@@ -104,7 +104,7 @@ class Collector:
             self.findings,
             seconds,
             header,
-            tuple(self._held.values()),
+            tuple(self._comparisons.values()),
             tuple(self._spans),
         )
 

@@ -32,7 +32,7 @@ class Count:
         return sum(self.by_source.values())
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """In words, for a tooltip and a screen reader."""
         if self.kind == "formula":
             return f"{self.name}: had a value on {self.total:,} distinct states or steps"
@@ -55,9 +55,9 @@ class CountedLine:
         return " ".join(f"{count.total:,}" for count in self.counts)
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The counts in words."""
-        return "; ".join(count.told for count in self.counts)
+        return "; ".join(count.description for count in self.counts)
 
     @property
     def met(self) -> bool:
@@ -134,7 +134,7 @@ class SpecCounts:
 
 def counts(report: Report) -> tuple[SpecCounts, ...]:
     """Per specification; of a run that held nothing against a text, none."""
-    specs = dict.fromkeys(compared_model.spec for compared_model in report.held)
+    specs = dict.fromkeys(compared_model.spec for compared_model in report.comparisons)
     return tuple(_of(report, spec) for spec in specs if _was_counted(report, spec))
 
 
@@ -143,12 +143,16 @@ def _was_counted(report: Report, spec: str) -> bool:
 
 
 def _stages(report: Report, spec: str) -> Iterator[StageFinished]:
-    models = {compared_model.model for compared_model in report.held if compared_model.spec == spec}
+    models = {
+        compared_model.model for compared_model in report.comparisons if compared_model.spec == spec
+    }
     return (s for s in report.stages if s.stage in SOURCES and s.figures.get("model") in models)
 
 
 def _of(report: Report, spec: str) -> SpecCounts:
-    models = [compared_model for compared_model in report.held if compared_model.spec == spec]
+    models = [
+        compared_model for compared_model in report.comparisons if compared_model.spec == spec
+    ]
     frequencies: dict[str, Counter[str]] = {
         name: Counter() for compared_model in models for name in compared_model.actions
     }

@@ -44,9 +44,9 @@ class Trend:
 
     def line(self) -> str:
         """One line for the terminal."""
-        return f"since {self.told()}"
+        return f"since {self.summary()}"
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Which report it was, and what changed; for where a label says `since` already."""
         return (
             f"{self.earlier.path} ({self.earlier.verdict}): {len(self.new)} new, "

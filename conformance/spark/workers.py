@@ -6,6 +6,7 @@ compiled again as they warm up. A function that reads files needs them where all
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -43,6 +44,11 @@ class OnSpark(Workers):
     def place(self) -> str:
         """Spark."""
         return "on Spark"
+
+    @property
+    def speaks_sql(self) -> bool:
+        """Spark SQL is at hand."""
+        return True
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """See `Workers.map`. All results are in memory together."""
@@ -89,11 +95,17 @@ def _function(payload: bytes) -> Callable[[object], object]:
 
 def _called(function: bytes, item: bytes) -> bytes:
     """The result, or the user's mistake: Spark would try that again, and bury it in its own."""
+    known = _function.cache_info().misses
     with collecting_seldom():
         try:
             return pickled.dumps(_function(function)(pickle.loads(item)))
         except UserError as error:
             return pickle.dumps(error)
+        finally:
+            if _function.cache_info().misses > known:
+                # PySpark collects garbage after each task. What a function keeps for its next
+                # item, a compiled specification for example, is left out from now on.
+                gc.freeze()
 
 
 def _merged(merge: bytes, left: bytes, right: bytes) -> bytes:

@@ -33,7 +33,7 @@ def adapter_check(context: Context, factory: ExternalFactory, model: str | None)
     context.emit(StageStarted(STAGE, factory.name, len(POINTS)))
     for result in check_adapter(factory, material):
         context.emit(
-            StageFinished(STAGE, result.point, result.verdict, result.seconds, result.told)
+            StageFinished(STAGE, result.point, result.verdict, result.seconds, result.detail)
         )
     return material
 

@@ -45,30 +45,29 @@ def audit(
     workers: Workers,
     *,
     listing: Path | None = None,
-    native: bool = False,
+    sql: bool | None = None,
     every_action: bool = True,
 ) -> AuditResult:
     """Judge every trace of the store by the spec's own text.
 
     `every_action`: an action of the model that no trace takes makes a pass vacuous. Not so where
     a suite takes the actions of the models that were chosen.
-    `native` judges the invariants by Spark columns, which needs Spark's workers: several times
-    as fast for millions of distinct states; below some hundred thousand the JVM's warm-up takes
-    longer than Python.
+    `sql` says whether Spark SQL judges on Spark's workers; None: where it was measured to be
+    faster.
     """
     store, prepared, graph = subject.store, subject.prepared, subject.graph
     check, spec = prepared.model.check, prepared.spec
-    rules = _rules(subject, native=native)
+    rules = _rules(subject)
     table = None if graph is None else ModelTable.of_graph(graph, store.actions)
     options = Options(
         optional_actions=_optional(subject, every_action=every_action),
         compared=store.manifest.compared,
         listing=listing,
+        sql=sql,
         reproduce=_replay_of(store),
         place=partial(place, prepared.model),
     )
-    invariants = () if native else check.invariants
-    evaluator = Evaluator.of(spec, store, invariants, safety_properties(prepared))
+    evaluator = Evaluator.of(spec, store, check.invariants, safety_properties(prepared))
     return run_audit(
         workers,
         store,
@@ -81,17 +80,15 @@ def audit(
     )
 
 
-def _rules(subject: AuditedStore, *, native: bool) -> Rulebook:
+def _rules(subject: AuditedStore) -> Rulebook:
     """What the store is judged by."""
     store, prepared = subject.store, subject.prepared
     return compile_rules(
         prepared.spec,
-        store.columns.schema,
         store.actions,
         prepared.model.check.invariants,
         safety_properties(prepared),
         anywhere=store.manifest.identity.begins_anywhere,
-        native=native,
     )
 
 
@@ -115,7 +112,7 @@ def _telling(context: Context, subject: AuditedStore) -> Emit:
             summary = event.summary + "".join(f"; {reason}" for reason in _vacuous(event))
             event = replace(event, subject=model.name, figures=figures, summary=summary)
         elif isinstance(event, Finding):
-            event = _told(context, subject, event)
+            event = _with_story(context, subject, event)
         context.emit(event)
 
     return tell
@@ -134,7 +131,7 @@ def _vacuous(event: StageFinished) -> list[str]:
 _REASONS = 3
 
 
-def _told(context: Context, subject: AuditedStore, finding: Finding) -> Finding:
+def _with_story(context: Context, subject: AuditedStore, finding: Finding) -> Finding:
     """The finding with the way to it, as text, drawing and file, and why it is one."""
     number = number_of(finding.trace)
     if number is None or finding.step is None:
@@ -161,12 +158,12 @@ def _told(context: Context, subject: AuditedStore, finding: Finding) -> Finding:
 def report_diverged(context: Context, bench: Workbench, path: Path) -> None:
     """The walks of a store that the specification could not follow to their end, as findings."""
     subject = AuditedStore(TraceStore.open(path), bench.prepared, bench.graph)
-    rules = _rules(subject, native=False)
+    rules = _rules(subject)
     where, name = partial(place, bench.model), partial(name_of, subject.store)
     view = EvaluatedSpec(bench.prepared.spec)
     reporter = Reporter(subject.store, rules, view, _replay_of(subject.store), where, name)
     for finding in reporter.findings(diverged(subject.store)):
-        context.emit(_told(context, subject, replace(finding, stage=STAGE)))
+        context.emit(_with_story(context, subject, replace(finding, stage=STAGE)))
 
 
 def safety_properties(prepared: PreparedModel) -> tuple[str, ...]:

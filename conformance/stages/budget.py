@@ -16,9 +16,9 @@ from conformance.modelcheck.branches import key
 from conformance.modelcheck.check import edge_branches
 from conformance.modelcheck.manifest import Model
 from conformance.printable import counted
+from conformance.registry import load_factory
 from conformance.stages.context import Context, Workbench, stage, workbench
 from conformance.systems.capabilities import FactoryCapabilities
-from conformance.systems.registry import load_factory
 from conformance.tla import Value, format_value
 from conformance.verdict import Verdict
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from conformance.client.answers import WISHES, AllowedAnswers
 from conformance.client.breaches import Breach
+from conformance.client.clock import BEAT, LoopClock
 from conformance.client.duties import KINDS, DutyKind, not_exercised
 from conformance.client.example import (
     LIMITS,
@@ -26,6 +27,7 @@ from conformance.client.example import (
     silent,
 )
 from conformance.client.subject import JoiningClient
+from conformance.deviations.table import DeclaredTable
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.judge.events import Recording
@@ -41,7 +43,6 @@ from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
 from conformance.stages.overridden import with_deviations
-from conformance.systems.deviations import DeclaredTable
 from conformance.tla import find_tools
 from conformance.verdict import Verdict, merge
 
@@ -64,6 +65,8 @@ _RERUNS = 2
 _LATE_S, _TRIES = 1.0, 4
 """A client may give up what it does where its coordinator is silent for longer than it meant to be.
 So what it does then is no finding, and the example is tried again."""
+_BEHIND_S, _BEATS = 0.2, 10
+"""A loop that is later than this in so many beats gets no further example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +207,8 @@ class _ClientBench:
     request: ClientTestRequest
     variant: BoundVariant
     _tally: ExampleTally = field(default_factory=ExampleTally)
+    _running: int = 0
+    """Examples that run now."""
 
     async def run(self, numbers: Sequence[int]) -> ExampleTally:
         """All examples; first a quiet one, which shows whether the client tells of callbacks."""
@@ -214,11 +219,17 @@ class _ClientBench:
         if first.ending is Ending.LIMITED:
             self._tally.add(first, Verdict.INCONCLUSIVE)
             return self._tally
-        turns = asyncio.Semaphore(self.request.jobs)
+        turns, start = asyncio.Semaphore(self.request.jobs), asyncio.Lock()
 
         async def item(number: int) -> None:
             async with turns:
-                await self._example(plan, number)
+                async with start:
+                    await self._in_time()
+                    self._running += 1
+                try:
+                    await self._example(plan, number)
+                finally:
+                    self._running -= 1
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -227,6 +238,16 @@ class _ClientBench:
         except ExceptionGroup as several:  # the first of them ended the others
             raise several.exceptions[0] from None
         return self._tally
+
+    async def _in_time(self) -> None:
+        """Wait until the loop keeps up with the examples that run: one more makes it later."""
+        while self._running:
+            clock = LoopClock()
+            for _ in range(_BEATS):
+                await asyncio.sleep(BEAT)
+                clock.beat()
+            if clock.late_by < _BEHIND_S:
+                return
 
     def _plan(self, requests: int) -> ExamplePlan:
         request, seed = self.request, self.context.seed
@@ -332,8 +353,12 @@ class _ClientBench:
 
 
 def _is_late(result: ExampleResult) -> bool:
-    """Whether this process was kept from what it had to do: that is not the client's fault."""
-    return result.late_by > _LATE_S
+    """Whether this process was kept from what it had to do, and a client may have given up for it.
+
+    What a client owes is counted by a clock that leaves this out. A breach is no matter of time.
+    """
+    departs = result.ending in (Ending.DEPARTED, Ending.DIED)
+    return departs and result.late_by > _LATE_S
 
 
 def variant_model(name: str) -> Model:

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING
 
 from conformance.compared import ComparedStates
 from conformance.config import Settings
+from conformance.deviations.table import Deviation
 from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, StageFinished, StageStarted, Work, ignore
 from conformance.modelcheck.check import CheckOptions, check_models, graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
-from conformance.replay.engine import close
-from conformance.resources import spec_dir
-from conformance.stages.fetch import fetch
-from conformance.stages.held import compared_model
-from conformance.stages.overridden import expected_of, with_deviations
-from conformance.systems.boundary import Boundary
-from conformance.systems.capabilities import FactoryCapabilities
-from conformance.systems.deviations import Deviation
-from conformance.systems.protocol import SystemUnderTest
-from conformance.systems.registry import (
+from conformance.registry import (
     BUILT_IN,
     SPECIFICATIONS,
     factory_path,
     load_factory,
     make_system,
 )
+from conformance.replay.boundary import Boundary
+from conformance.replay.engine import close
+from conformance.resources import spec_dir
+from conformance.stages.fetch import fetch
+from conformance.stages.held import compared_model
+from conformance.stages.overridden import expected_of, with_deviations
+from conformance.systems.capabilities import FactoryCapabilities
+from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Value, find_tools
 from conformance.verdict import Verdict
 
@@ -195,16 +195,18 @@ def with_constants(model: Model, constants: Mapping[str, str]) -> Model:
 
     UserError if it has no constant of such a name.
     """
-    unknown = sorted({*constants} - {*model.constants})
+    known = {**model.constants, **model.literals}
+    unknown = sorted({*constants} - {*known})
     if unknown:
         raise UserError(
             f"The model {model.name} gives no value to a constant {unknown[0]}: its constants are "
-            f"{', '.join(model.constants)}. Name one of these."
+            f"{', '.join(known)}. Name one of these."
         )
     merged = {**model.constants, **constants}
     if merged == model.constants:
         return model
-    return replace(model, constants=merged, feeds_suite=False)
+    literals = {name: value for name, value in model.literals.items() if name not in constants}
+    return replace(model, constants=merged, literals=literals, feeds_suite=False)
 
 
 def announce_benches(context: Context, models: Iterable[Model], system: str | None) -> None:

@@ -46,7 +46,7 @@ def coverage(
             outcome.verdict = Verdict.INCONCLUSIVE if short else Verdict.PASS
             outcome.consequence = system in early and short == ["actions"]
             outcome.summary = "; ".join(
-                [_told(shares, short), *actions.told(stopped_early=system in early)]
+                [_summary(shares, short), *actions.summary(stopped_early=system in early)]
             )
             outcome.figures = {
                 "actions": dict(driven.steps),
@@ -114,7 +114,7 @@ class _Actions:
         """How many were taken, of how many."""
         return self.asked - len(self.never), self.asked
 
-    def told(self, *, stopped_early: bool) -> Iterator[str]:
+    def summary(self, *, stopped_early: bool) -> Iterator[str]:
         """What the summary says of those that were not taken."""
         if stopped_early:
             yield "a replay stopped at a divergence, and left the rest"
@@ -137,7 +137,7 @@ class _Actions:
         }
 
 
-def _told(shares: Mapping[str, tuple[int, int]], short: Sequence[str]) -> str:
+def _summary(shares: Mapping[str, tuple[int, int]], short: Sequence[str]) -> str:
     text = ", ".join(f"{part:,} of {whole:,} {what}" for what, (part, whole) in shares.items())
     return text + (f"; below the threshold: {', '.join(short)}" if short else "")
 

@@ -6,7 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from conformance.deviations.declared import deviating
+from conformance.deviations.table import Deviating, Deviation, concerning, expects
 from conformance.errors import DataError
+from conformance.registry import factory_path, load_factory
 from conformance.replay.engine import Driver, PathResult, close, run_until_believed
 from conformance.replay.oracle import Oracle
 from conformance.replay.saved import SavedDivergence, load, wrapped
@@ -15,9 +18,6 @@ from conformance.stages.context import workbench as make_workbench
 from conformance.stages.replay import spec_oracle
 from conformance.stages.selection import reason_against_model
 from conformance.systems.capabilities import FactoryCapabilities
-from conformance.systems.declared import deviating
-from conformance.systems.deviations import Deviating, Deviation, concerning, expects
-from conformance.systems.registry import factory_path, load_factory
 from conformance.verdict import Verdict
 
 STAGE = "deviations"
@@ -85,7 +85,7 @@ def deviations(
         )
         wrong = [result for result in shown if not result.as_expected]
         outcome.verdict = Verdict.FAIL if wrong else Verdict.PASS
-        outcome.summary = "; ".join(map(_told, shown)) or "no deviation is known of this system"
+        outcome.summary = "; ".join(map(_line, shown)) or "no deviation is known of this system"
         outcome.figures = {
             "system": system,
             "deviations": {result.deviation.id: str(result.presence) for result in shown},
@@ -94,7 +94,7 @@ def deviations(
     return shown
 
 
-def _told(shown: DeviationResult) -> str:
+def _line(shown: DeviationResult) -> str:
     text = f"{shown.deviation.id} {shown.presence}"
     if shown.consequence:
         text += f", down to the violation of {shown.consequence}"

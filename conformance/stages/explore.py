@@ -215,7 +215,7 @@ def _figures(name: str, result: ExploreResult) -> dict[str, JsonValue]:
         "steps": result.steps,
         "distinct_transitions": result.distinct_transitions,
         "enabled": dict(result.frequencies.enabled),
-        "actions": dict(result.frequencies.taken),
+        "actions": dict(result.frequencies.steps),
         "guided": dict(result.guided),
         "disabled": list(result.disabled),
         "never_taken": list(result.never_taken),

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from conformance.config import Settings
 from conformance.events import Emit, Progress, StageFinished, StageStarted, Work
+from conformance.registry import factory_path, load_factory
 from conformance.systems.capabilities import FactoryCapabilities
-from conformance.systems.registry import factory_path, load_factory
 from conformance.verdict import Verdict
 
 STAGE = "fetch"

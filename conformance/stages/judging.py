@@ -411,7 +411,7 @@ def _tell(
         "unjudged": [reason.to_json() for reason in list(tally.unclear.values())[:100]],
     }
     if tally.traces == 1 and tally.last is not None:
-        outcome.figures["judgement"] = _one(tally.last)
+        outcome.figures["judgement"] = _judgement_json(tally.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,7 +440,7 @@ class _ActionCoverage:
         return f"{text}, less than the mapping asks for: never {', '.join(self.never)}"
 
 
-def _one(judgement: Judgement) -> JsonValue:
+def _judgement_json(judgement: Judgement) -> JsonValue:
     """A single trace in full."""
     return {
         "trace": judgement.name,

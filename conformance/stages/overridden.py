@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import msgspec
 
+from conformance.deviations.declared import deviating
+from conformance.deviations.table import Deviation, expects, overriding
 from conformance.modelcheck.manifest import Model
-from conformance.systems.declared import deviating
-from conformance.systems.deviations import Deviation, expects, overriding
 
 
 def expected_of(factory: str, specification: str) -> tuple[Deviation, ...]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conformance.errors import UserError
 from conformance.events import PrintedLine, Progress, Reason, StageStarted
-from conformance.modelcheck.left_out import left_out
+from conformance.modelcheck import broken
+from conformance.modelcheck.broken import BrokenFormula, BrokenFormulas
+from conformance.modelcheck.left_out import IgnoredEntry, left_out
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import (
     STUTTERS,
@@ -21,6 +24,7 @@ from conformance.modelcheck.outcome import (
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.reporting import report
 from conformance.modelcheck.result import CheckResult, judge
+from conformance.modelcheck.unchanged import idle_overrides
 from conformance.modelcheck.why import why
 from conformance.stages.context import Context
 from conformance.tla import find_tools, format_state, format_value
@@ -29,6 +33,7 @@ from conformance.tla.search import (
     FalseAssumption,
     FormulaKind,
     FormulaResult,
+    SearchLimits,
     SearchResult,
     problem_of,
     search,
@@ -53,7 +58,8 @@ def _check(context: Context, model: Model) -> CheckResult:
     context.emit(StageStarted("check", model.name))
     tools = context.check.tools or find_tools()
     prepared = prepare(model, tools, context.check.parser)
-    outcome, unchecked = _searched(context, prepared)
+    outcome, unchecked, formulas, given_up = _searched(context, prepared)
+    idle = idle_overrides(prepared) if outcome.is_answer else ()
     seconds = time.monotonic() - started
     result = judge(
         model,
@@ -63,30 +69,62 @@ def _check(context: Context, model: Model) -> CheckResult:
         cached=False,
         engine="python",
         unchecked=unchecked,
-        left_out=left_out(model, None),
+        left_out=(*left_out(model, None), *given_up),
+        broken=formulas if context.check.all_formulas else broken.NOT_ASKED,
+        idle_overrides=idle,
     )
     report(result, context.emit, context.check.keep)
     return result
 
 
-def _searched(context: Context, prepared: PreparedModel) -> tuple[EngineOutcome, tuple[str, ...]]:
-    """What the search found, and the properties that it could not check in full."""
+def _searched(
+    context: Context, prepared: PreparedModel
+) -> tuple[EngineOutcome, tuple[str, ...], BrokenFormulas, tuple[IgnoredEntry, ...]]:
+    """What the search says, the properties that it cannot check in full, what it broke, and the
+    properties that it has given up."""
     model = prepared.model
     prepared.spec.session.show = lambda line: context.emit(PrintedLine("check", line))
     try:
         problem = problem_of(prepared.spec)
     except FalseAssumption as error:
         nothing = EngineOutcome("violated", _ASSUMPTION_FALSE, ENGINE)
-        return of_assumption(nothing, prepared.spec, error.assumption), ()
+        outcome = of_assumption(nothing, prepared.spec, error.assumption)
+        return outcome, (), broken.of_assumption(outcome), ()
     workers = context.check.tlc.workers
     result = search(
         # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
         replace(problem, check_deadlock=model.check.deadlock),
+        SearchLimits(stop_at_violation=not context.check.all_formulas),
         keep_transitions=True,
         elsewhere=None if workers < 2 else ForkedProcesses(workers),
         progress=_progress(context, model),
     )
-    return _outcome(prepared, result), tuple(problem.unchecked)
+    given_up = (
+        IgnoredEntry(f"PROPERTY {name}", why, judges=True) for name, why in result.given_up.items()
+    )
+    return (
+        _outcome(prepared, result),
+        tuple(problem.unchecked),
+        _broken(result),
+        tuple(given_up),
+    )
+
+
+def _broken(result: SearchResult) -> BrokenFormulas:
+    """By formula the shortest counterexample of what it says of states and steps."""
+    lengths: dict[str, int] = {}
+    for formula in result.formulas:
+        if formula.counterexample is not None:
+            endless = formula.kind is FormulaKind.TEMPORAL_PROPERTY
+            length = 0 if endless else len(formula.counterexample)
+            lengths[formula.name] = min(
+                length or sys.maxsize, lengths.get(formula.name, sys.maxsize)
+            )
+    formulas = (
+        BrokenFormula(name, 0 if length == sys.maxsize else length)
+        for name, length in lengths.items()
+    )
+    return BrokenFormulas.of(formulas, len(result.states))
 
 
 def _progress(context: Context, model: Model) -> Callable[[int, int], None]:

@@ -14,6 +14,7 @@ from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place_of, with_texts
 from conformance.printable import counted, were
+from conformance.registry import is_of_somebody_else
 from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
@@ -27,7 +28,6 @@ from conformance.stages.reasons import reasons
 from conformance.stages.shape import shape, unvisited
 from conformance.story.behaviour import Behaviour, Locate, Step, last_steps, lines
 from conformance.suites.suite import Suite
-from conformance.systems.registry import is_of_somebody_else
 from conformance.tla import Action, State
 from conformance.traces.model import Trace, TraceEnd
 from conformance.verdict import Verdict
@@ -79,7 +79,7 @@ def report_replay(
         "suite": suite.kind,
         "tests": _tests(suite, result),
         "steps": result.steps,
-        "taken": result.taken,
+        "taken": result.steps_taken,
         "seconds": round(result.seconds, 3),
         "actions": dict(result.actions),
         "not_driven": dict(result.not_driven),
@@ -97,8 +97,10 @@ def _summary(result: ReplayResult) -> Iterator[str]:
         f"{counted(result.passed, 'test')} passed, {result.failed} failed, {result.inconclusive} "
         "inconclusive"
     )
-    rate = result.taken / max(result.seconds, 1e-9)
-    restored = f", {result.taken:,} of them taken" if result.taken < result.steps else ""
+    rate = result.steps_taken / max(result.seconds, 1e-9)
+    restored = (
+        f", {result.steps_taken:,} of them taken" if result.steps_taken < result.steps else ""
+    )
     yield f"{counted(result.steps, 'step')}{restored}, {rate:,.0f}/s"
     if result.spoiled:
         yield f"{were(result.spoiled, 'test')} spoiled by a slow machine"

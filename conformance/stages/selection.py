@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import prepare
+from conformance.registry import factory_path
 from conformance.stages.context import Context, reason_against
-from conformance.systems.registry import factory_path
 from conformance.tla import find_tools
 
 
@@ -34,7 +34,7 @@ def by_reason(left_out: Sequence[ExcludedModel]) -> Mapping[str, tuple[str, ...]
 class ModelSelection:
     """The models that a system is driven by, and those that are left out."""
 
-    taken: tuple[Model, ...]
+    models: tuple[Model, ...]
     left_out: tuple[ExcludedModel, ...]
 
 

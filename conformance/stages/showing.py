@@ -25,6 +25,9 @@ def smallest_with(name: str, tools: Tools, *, typed: bool) -> PreparedModel:
     """
     first: PreparedModel | None = None
     for prepared in _prepared(_defining(name), tools):
+        # A module beside a specification's own may define the name, and not be extended by it.
+        if name not in prepared.spec.module.operators:
+            continue
         if not lacks_arguments(prepared.spec, name):
             return prepared
         first = first or prepared

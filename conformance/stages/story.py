@@ -44,14 +44,14 @@ def read_story(path: Path, model: str | None = None) -> StoryFile:
 
 def _picture(wanted: str | None, named: str) -> Picture | None:
     if wanted is not None:
-        return picture_of(_one(wanted))
+        return picture_of(_model_named(wanted))
     try:
-        return picture_of(_one(named)) if named else None
+        return picture_of(_model_named(named)) if named else None
     except UserError:
         return None
 
 
-def _one(name: str) -> Model:
+def _model_named(name: str) -> Model:
     models = find_models([name])
     if len(models) != 1:
         raise UserError(f"{name} names {len(models)} models. Name one of them with --model.")

@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
 
+from conformance.deviations.declared import deviating
+from conformance.deviations.table import Deviation, overriding
 from conformance.events import Progress, StageStarted
 from conformance.modelcheck.manifest import Model
 from conformance.printable import counted
+from conformance.registry import factory_path
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.parallel import ReplayJob, side_by_side
 from conformance.replay.suite import ReplayResult
@@ -25,9 +28,6 @@ from conformance.stages.replay import tell
 from conformance.stages.selection import reason_against_model
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Suite
-from conformance.systems.declared import deviating
-from conformance.systems.deviations import Deviation, overriding
-from conformance.systems.registry import factory_path
 from conformance.verdict import Verdict
 
 STAGE = "version"
@@ -76,7 +76,7 @@ class VersionCell:
             self.answer, str(self.answer)
         )
 
-    def told(self) -> str:
+    def line(self) -> str:
         """As its line has it."""
         parts = [str(self.answer)]
         if self.deviations:
@@ -199,7 +199,7 @@ class _Matrix:
 
     def report(self, trial: Trial, cell: VersionCell, result: ReplayResult | None) -> None:
         """Tell of a cell; of a new divergence with its story."""
-        outcome = Outcome(cell.verdict, cell.told())
+        outcome = Outcome(cell.verdict, cell.line())
         outcome.figures = {
             "system": cell.system,
             "model": cell.model,

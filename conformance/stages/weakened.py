@@ -1,7 +1,6 @@
 """Stage `formulas`: what still holds of the specification as a system's deviations override it.
 
-TLC stops at a violation. So a model is checked again without the formula that was violated, until
-the rest holds: what is left was checked in every state of the model.
+What is not broken was checked in every state of the model.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from conformance.deviations.table import Deviation
 from conformance.modelcheck.check import check
 from conformance.modelcheck.manifest import Model
+from conformance.registry import factory_path
 from conformance.stages.context import Context, stage
 from conformance.stages.overridden import expected_of, with_deviations
-from conformance.systems.deviations import Deviation
-from conformance.systems.registry import factory_path
 from conformance.verdict import Verdict
 
 STAGE = "formulas"
@@ -28,8 +27,8 @@ class ViolatedFormula:
 
     formula: str
     length: int
-    """States of TLC's counterexample, the initial one included."""
-    told: bool
+    """States of TLC's counterexample, the initial one included; 0 of whole behaviours."""
+    is_declared: bool
     """Whether the table says that a deviation breaks it."""
 
 
@@ -48,21 +47,22 @@ class WeakenedModel:
     @property
     def verdict(self) -> Verdict:
         """FAIL if a formula breaks of which the table says nothing."""
-        if not all(formula.told for formula in self.broken):
+        if not all(formula.is_declared for formula in self.broken):
             return Verdict.FAIL
         return Verdict.INCONCLUSIVE if self.problem else Verdict.PASS
 
-    def told(self) -> str:
+    def line(self) -> str:
         """As its line has it."""
         parts = [self.problem or f"{len(self.holds)} formulas hold, {self.states:,} states"]
         if self.broken:
-            parts.append(f"broken: {', '.join(map(_told, self.broken))}")
+            parts.append(f"broken: {', '.join(map(_formula_text, self.broken))}")
         return "; ".join(parts)
 
 
-def _told(formula: ViolatedFormula) -> str:
-    unknown = "" if formula.told else ", which the table does not say"
-    return f"{formula.formula} ({formula.length} states{unknown})"
+def _formula_text(formula: ViolatedFormula) -> str:
+    unknown = "" if formula.is_declared else ", which the table does not say"
+    length = f"{formula.length} states" if formula.length else "a whole behaviour"
+    return f"{formula.formula} ({length}{unknown})"
 
 
 def weakened(context: Context, models: Sequence[Model], system: str) -> tuple[WeakenedModel, ...]:
@@ -74,13 +74,13 @@ def weakened(context: Context, models: Sequence[Model], system: str) -> tuple[We
 def _weakened(context: Context, model: Model, deviations: tuple[Deviation, ...]) -> WeakenedModel:
     with stage(context, STAGE, model.name) as outcome:
         shown = _formula_by_formula(context, model, deviations)
-        outcome.verdict, outcome.summary = shown.verdict, shown.told()
+        outcome.verdict, outcome.summary = shown.verdict, shown.line()
         outcome.figures = {
             "model": model.name,
             "deviations": list(shown.deviations),
             "holds": list(shown.holds),
             "broken": {formula.formula: formula.length for formula in shown.broken},
-            "untold": [formula.formula for formula in shown.broken if not formula.told],
+            "untold": [formula.formula for formula in shown.broken if not formula.is_declared],
             "states": shown.states,
         }
     return shown
@@ -94,30 +94,22 @@ def _formula_by_formula(
     judged = with_deviations(
         model, [msgspec.structs.replace(deviation, breaks=()) for deviation in deviations]
     )
-    broken: list[ViolatedFormula] = []
-    while True:
-        # A violation is what is looked for here: no finding of a check that was to hold.
-        outcome = check(judged, context.check).outcome
-        if outcome.result != "violated":
-            break
-        name = outcome.violated
-        broken.append(ViolatedFormula(name, len(outcome.steps), name in names))
-        judged = _without(judged, name)
-    holds = outcome.result == "holds"
+    # A violation is what is looked for here: no finding of a check that was to hold.
+    result = check(judged, replace(context.check, all_formulas=True))
+    outcome, broken = result.outcome, result.broken
+    names_broken = {item.formula for item in broken.formulas}
+    checked = (*judged.check.invariants, *judged.check.properties)
+    problem = broken.problem or (
+        "" if outcome.is_answer else f"TLC came to no end: {outcome.result}"
+    )
     return WeakenedModel(
         model.name,
         tuple(deviation.id for deviation in deviations),
-        (*judged.check.invariants, *judged.check.properties) if holds else (),
-        tuple(broken),
-        outcome.distinct_states or 0,
-        "" if holds else f"TLC came to no end: {outcome.result}",
+        () if problem else tuple(name for name in checked if name not in names_broken),
+        tuple(
+            ViolatedFormula(item.formula, item.length, item.formula in names)
+            for item in broken.formulas
+        ),
+        broken.states if broken.formulas else outcome.distinct_states or 0,
+        problem,
     )
-
-
-def _without(model: Model, formula: str) -> Model:
-    check = msgspec.structs.replace(
-        model.check,
-        invariants=tuple(name for name in model.check.invariants if name != formula),
-        properties=tuple(name for name in model.check.properties if name != formula),
-    )
-    return replace(model, check=check)

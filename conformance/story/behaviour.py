@@ -50,7 +50,7 @@ class Behaviour:
     ending: str = ""
     reasons: tuple[Reason, ...] = ()
     departs: bool = False
-    told: Callable[[Action], str] = str
+    format_action: Callable[[Action], str] = str
     """How an action is written."""
     earlier: int = 0
     """How many steps were before the first of these, and are not told."""
@@ -129,7 +129,7 @@ def _step_lines(behaviour: Behaviour, number: int) -> Iterator[str]:
     if step.action is None:
         action = heading_without_action(behaviour, number)
     else:
-        action = behaviour.told(step.action)
+        action = behaviour.format_action(step.action)
     yield f"{behaviour.earlier + number}. {action}{step.note}"
     if number == 0:
         yield from (f"     {line}" for line in state_lines(behaviour.variables, step.state))

@@ -81,8 +81,8 @@ def _parts(place: Place, expected: Sequence[Value | None], actual: Value) -> Ite
             if not agree(only[key], actual[key]):
                 yield from _parts(place.entry(key), (only[key],), actual[key])
     else:
-        yield Difference(str(place), " or ".join(map(_told, expected)), format_value(actual))
+        yield Difference(str(place), " or ".join(map(_text, expected)), format_value(actual))
 
 
-def _told(value: Value | None) -> str:
+def _text(value: Value | None) -> str:
     return "(unknown)" if value is None else format_value(value)

@@ -53,7 +53,7 @@ class _Walker:
         self._low = graph.offsets.tolist()
         self._target = graph.target.tolist()
         self._source = graph.source.tolist()
-        self._taken = bytearray(len(self._source))
+        self._visited = bytearray(len(self._source))
         self._next = self._low[:-1].copy()  # first edge of each state that may be untaken
         self._exhausted = bytearray(len(self._next))  # nothing untaken is reachable: for good
         self._paths = shortest_paths(graph)
@@ -64,7 +64,7 @@ class _Walker:
     def untaken(self, state: int) -> int | None:
         """An edge of `state` not yet taken, in the graph's order."""
         edge, end = self._next[state], self._low[state + 1]
-        while edge < end and self._taken[edge]:
+        while edge < end and self._visited[edge]:
             edge += 1
         self._next[state] = edge
         return edge if edge < end else None
@@ -72,7 +72,7 @@ class _Walker:
     def follow(self, edges: list[int], state: int) -> int:
         """Mark the edges as taken and return the state they lead to from `state`."""
         for edge in edges:
-            self._taken[edge] = 1
+            self._visited[edge] = 1
             state = self._target[edge]
         return state
 

@@ -62,13 +62,13 @@ def cover_within(graph: StateGraph, limits: SuiteLimits) -> RestrictedSuite:
 
 def _reasons(graph: StateGraph, limits: SuiteLimits) -> list[str]:
     """By edge: why no test may take it; empty if one may."""
-    of_action = [_told(action.name, limits.actions) for action in graph.actions]
+    of_action = [_with_reason(action.name, limits.actions) for action in graph.actions]
     of_state = [limits.state(state) for state in graph.states]
     pairs = zip(graph.action.tolist(), graph.target.tolist(), strict=True)
     return [of_action[action] or of_state[target] for action, target in pairs]
 
 
-def _told(name: str, reasons: Mapping[str, str]) -> str:
+def _with_reason(name: str, reasons: Mapping[str, str]) -> str:
     return f"{name}: {reasons[name]}" if name in reasons else ""
 
 

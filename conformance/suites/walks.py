@@ -60,14 +60,14 @@ class _Walks:
         self._steps[self.alive] += 1
         self._state[self.alive] = self._graph.target[edge]
 
-    def taken(self) -> npt.NDArray[np.int32]:
+    def edges(self) -> npt.NDArray[np.int32]:
         """All edges taken, walk after walk."""
         return self._edges[self._edges >= 0]
 
     def tests(self) -> tuple[Test, ...]:
         """The walks as tests."""
         offsets = np.concatenate([[0], np.cumsum(self._steps)]).astype(np.int64)
-        return make_tests(self._initial, self.taken(), offsets)
+        return make_tests(self._initial, self.edges(), offsets)
 
 
 def _uniform(seed: int, number: npt.NDArray[np.uint64], step: int) -> npt.NDArray[np.float64]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.systems.deviations import Deviating
+from conformance.deviations.table import Deviating
 from conformance.systems.protocol import (
     Adapting,
     Closeable,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from conformance.tla import Action, State, Value
 
 if TYPE_CHECKING:
-    from conformance.systems.tolerance import Tolerance
+    from conformance.deviations.tolerance import Tolerance
 
 
 class ActionRefused(Exception):

@@ -52,7 +52,7 @@ class _Kind:
 class Snapshot:
     """What every object held."""
 
-    held: Sequence[tuple[_Kind, object, object]]
+    entries: Sequence[tuple[_Kind, object, object]]
     met: dict[int, object]
     """All that was followed, by identity, and kept alive for its identity's sake."""
 
@@ -77,7 +77,7 @@ class Rewinder:
         last = self._last or Snapshot((), self._apart)
         entries, met = [], dict(last.met)
         pending: list[object] = [self._root]
-        for entry in last.held:
+        for entry in last.entries:
             kind, value, copy = entry
             if kind.same(value, copy):
                 entries.append(entry)
@@ -95,7 +95,7 @@ class Rewinder:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Put all back; the snapshot stays good."""
-        for kind, value, copy in snapshot.held:
+        for kind, value, copy in snapshot.entries:
             kind.put(value, copy)
         self._last = snapshot
 

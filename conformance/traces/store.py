@@ -118,16 +118,19 @@ class TraceStore:
     def trace(self, trace_id: int) -> Trace:
         """One trace with its states' values; DataError if the store has none of this id."""
         for path in self.files("traces"):
-            rows = read_file(path, filters=[("trace_id", "=", trace_id)])
+            rows = read_file(path)
+            rows = rows.filter(pc.equal(rows.column("trace_id"), trace_id))
             if len(rows):
                 return next(self._traces(rows))
         raise DataError(f"{self.path} holds no trace {trace_id}.")
 
     def traces(self, end: TraceEnd | None = None) -> Iterator[Trace]:
         """All traces in order, or those with such an end; one file's worth in memory at a time."""
-        filters: list[tuple[str, str, int | str]] = [("end", "=", end.value)] if end else []
         for path in self.files("traces"):
-            yield from self._traces(read_file(path, filters=filters or None))
+            rows = read_file(path)
+            if end is not None:
+                rows = rows.filter(pc.equal(rows.column("end"), end.value))
+            yield from self._traces(rows)
 
     def _traces(self, rows: pa.Table) -> Iterator[Trace]:
         columns = ("trace_id", "seed", "states", "actions", "end", "problem", "source")
@@ -166,16 +169,14 @@ def _verify_file(path: Path, entry: FileEntry) -> None:
         )
 
 
-def read_file(
-    path: Path,
-    columns: list[str] | None = None,
-    filters: Sequence[tuple[str, str, int | str]] | None = None,
-) -> pa.Table:
-    """A file of a store, its pages' checksums verified; DataError names it if it is damaged."""
+def read_file(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """A file of a store, its pages' checksums verified; DataError names it if it is damaged.
+
+    Arrow's `read_table` would load its datasets and pandas first, which takes a second.
+    """
     try:
-        return pq.read_table(
-            path, columns=columns, filters=filters, page_checksum_verification=True
-        )
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            return file.read(columns, use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise DataError(
             f"{path} cannot be read as Parquet: {error}. Restore the store from a copy, or record "

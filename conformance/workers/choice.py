@@ -22,9 +22,17 @@ def is_small(traces: int, master: str | None) -> bool:
 
 @contextmanager
 def workers_for(
-    traces: int, steps: int, *, master: str | None, processes: int, spark: bool = False
+    traces: int,
+    steps: int,
+    *,
+    master: str | None,
+    processes: int,
+    spark: bool = False,
+    sql: bool = False,
 ) -> Iterator[Workers]:
     """The workers for so many traces of so many steps in all; `spark`: no others will do.
+
+    `sql`: the JVM itself may have much to do.
 
     EnvironmentProblem if Spark is needed and cannot start.
     """
@@ -35,6 +43,6 @@ def workers_for(
     from conformance.spark.session import spark_session
     from conformance.spark.workers import OnSpark
 
-    # Python's workers do the work; the JVM itself has much to do only for native columns.
-    with spark_session(master, steps=steps if spark else 0) as session:
+    # Python's workers do the work, so the JVM need not optimize, unless SQL judges.
+    with spark_session(master, steps=None if sql else 0) as session:
         yield OnSpark(session)

@@ -24,6 +24,11 @@ class Workers(ABC):
     def place(self) -> str:
         """Where they are, as a report says it."""
 
+    @property
+    def speaks_sql(self) -> bool:
+        """Whether Spark SQL is at hand."""
+        return False
+
     @abstractmethod
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """The function's results, in the order of the items.

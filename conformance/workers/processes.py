@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
+from conformance.children import end_with_parent
 from conformance.errors import UserError
 from conformance.workers.places import Item, Result, Workers
 
@@ -89,7 +90,7 @@ class _Forks(ExitStack):
             inherited = [*(fork.connection for fork in self._forks), ours]
             process = forking.Process(
                 target=_serve,
-                args=(function, theirs, inherited),
+                args=(function, theirs, inherited, os.getpid()),
                 name="kconform worker",
                 daemon=True,
             )
@@ -147,9 +148,13 @@ def _end(process: BaseProcess, connection: Connection) -> None:
 
 
 def _serve(
-    function: Callable[[Item], object], connection: Connection, inherited: Sequence[Connection]
+    function: Callable[[Item], object],
+    connection: Connection,
+    inherited: Sequence[Connection],
+    parent: int,
 ) -> None:
     """Call the function for each item, until nobody asks any more."""
+    end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for other in inherited:

@@ -120,6 +120,7 @@ class AbstractFetcherThread(ShutdownableThread):
         self._lock = runtime.concurrency.lock("partition-map")
         self._partitions_changed = self._lock.new_condition()
         self._partition_states: PartitionStates[PartitionFetchState] = PartitionStates()
+        self._marked_since_asked: set[TopicPartition] = set()
         self.fetcher_stats = FetcherStats(runtime.metrics, client_id, endpoint.host, endpoint.port)
         self.fetcher_lag_stats = FetcherLagStats(runtime.metrics, client_id)
 
@@ -238,14 +239,25 @@ class AbstractFetcherThread(ShutdownableThread):
     def mark_partitions_for_truncation(
         self, partition: TopicPartition, truncation_offset: int
     ) -> None:
-        """Make a followed partition truncate again, from at most `truncation_offset`."""
+        """Make a followed partition truncate again, from at most `truncation_offset`.
+
+        An epoch request under way may be answered from the log as it was before it was truncated;
+        its answer is dropped. Kafka (3.8 and 4.4) compares the leader epoch only: such an answer
+        leaves a future log longer than the current one, which another log may replace then.
+        """
         with self._lock:
             state = self._partition_states.state_value(partition)
             if state is not None:
+                self._marked_since_asked.add(partition)
                 self._partition_states.update_and_move_to_end(
                     partition, state.marked_for_truncation(truncation_offset)
                 )
                 self._partitions_changed.notify_all()
+
+    def is_marked_since_asked(self, partition: TopicPartition) -> bool:
+        """Whether the answer to the epoch request under way will be dropped."""
+        with self._lock:
+            return partition in self._marked_since_asked
 
     def delay_partitions(self, partitions: Iterable[TopicPartition], delay_ms: int) -> None:
         """Keep partitions out of requests for `delay_ms`; a running delay is not extended."""
@@ -314,6 +326,7 @@ class AbstractFetcherThread(ShutdownableThread):
                     with_epoch[partition] = EpochData(state.current_leader_epoch, latest_epoch)
                 else:
                     without_epoch.append(partition)
+            self._marked_since_asked.difference_update(with_epoch)
         return TruncatingPartitions(with_epoch, tuple(without_epoch))
 
     def truncate_to_epoch_end_offsets(self, requests: Mapping[TopicPartition, EpochData]) -> None:
@@ -349,6 +362,8 @@ class AbstractFetcherThread(ShutdownableThread):
             if request is None:
                 raise IllegalStateException(f"an answer for {partition}, which was not asked for")
             state = self._partition_states.state_value(partition)
+            if self.is_marked_since_asked(partition):
+                continue
             if state is not None and state.current_leader_epoch == request.current_leader_epoch:
                 current[partition] = answer
         return current

@@ -17,13 +17,13 @@ from conformance.systems.wire.consumer.member import (
     HeartbeatAnswer,
     WireMember,
 )
-from conformance.systems.wire.consumer.system import (
-    OF_A_MEMBER,
+from conformance.systems.wire.consumer.observation import (
     commit_value,
     consumer_value,
     message_value,
-    settings_of,
 )
+from conformance.systems.wire.consumer.reach import settings_of
+from conformance.systems.wire.consumer.system import OF_A_MEMBER
 from conformance.tla import Fn, Value
 
 

@@ -43,12 +43,12 @@ def test_a_program_that_imports_the_package_keeps_its_thresholds() -> None:
 
 def test_the_command_and_its_workers_look_seldom() -> None:
     program = """
-        import gc
+        import gc, os
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
         from conformance.replay.parallel import _prepare
         spawning = get_context("spawn")
-        given = spawning.Event(), spawning.Value("i", 0)
+        given = spawning.Event(), spawning.Value("i", 0), os.getpid()
         with ProcessPoolExecutor(1, spawning, _prepare, given) as pool:
             print(pool.submit(gc.get_threshold).result()[0])
         import sys

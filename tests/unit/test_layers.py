@@ -16,6 +16,7 @@ LAYERS: dict[str, int] = {
     "conformance.errors": 0,
     "conformance.verdict": 0,
     "conformance.events": 0,
+    "conformance.children": 0,
     "conformance.garbage": 0,
     "conformance.resources": 0,
     "conformance.files": 0,
@@ -33,6 +34,8 @@ LAYERS: dict[str, int] = {
     "conformance.kafka": 2,
     "conformance.suites": 2,
     "conformance.traces": 2,
+    "conformance.deviations": 3,
+    "conformance.registry": 3,
     "conformance.systems": 3,
     "conformance.judge": 3,
     "conformance.recordings": 3,
@@ -101,6 +104,7 @@ OWN_ADAPTERS = (
     "acknowledgement",
     "controller",
     "delayed",
+    "directories",
     "group",
     "offsets",
     "replication",
@@ -134,7 +138,7 @@ def test_each_of_our_own_adapters_knows_the_implementation() -> None:
 
 @pytest.mark.parametrize("path", modules("conformance"), ids=dotted)
 def test_nothing_stands_on_our_own_adapters(path: Path) -> None:
-    """They are found by their names (`systems/registry`), so nothing reaches impl through them."""
+    """They are found by their names (`registry`), so nothing reaches impl through them."""
     if not is_own(dotted(path)):
         assert not {name for name in imports(path) if is_own(name)}
 
@@ -182,3 +186,47 @@ def test_the_architecture_shows_these_layers() -> None:
 def test_the_architecture_can_be_held_in_mind() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     assert len(page.splitlines()) <= 200
+
+
+# ---- beside the package ----------------------------------------------------------------------
+
+BESIDE = [*modules("benchmarks"), *modules("experiments")]
+"""Commands that print figures, and commands that produce evidence."""
+
+
+def imported_beside(path: Path) -> set[str]:
+    """The modules of these folders that a module imports."""
+    return imports(path) & {dotted(other) for other in BESIDE}
+
+
+@pytest.mark.parametrize("path", BESIDE, ids=dotted)
+def test_commands_import_each_other_in_no_circle(path: Path) -> None:
+    below = {dotted(other): imported_beside(other) for other in BESIDE}
+    reached, pending = set[str](), [*below[dotted(path)]]
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending.extend(below[name])
+    assert dotted(path) not in reached
+
+
+@pytest.mark.parametrize("path", BESIDE, ids=dotted)
+def test_commands_are_imported_by_their_full_names(path: Path) -> None:
+    """As a file's neighbour a module would be there for one way to start only."""
+    assert imports(path).isdisjoint({other.stem for other in BESIDE})
+
+
+@pytest.mark.parametrize("path", modules("benchmarks"), ids=dotted)
+def test_no_benchmark_needs_an_experiment(path: Path) -> None:
+    assert not {name for name in imports(path) if name.split(".")[0] == "experiments"}
+
+
+@pytest.mark.parametrize("path", [*modules("conformance"), *modules("impl")], ids=dotted)
+def test_the_package_needs_neither(path: Path) -> None:
+    assert imports(path).isdisjoint({"benchmarks", "experiments"})
+    assert not {name for name in imports(path) if name.startswith(("benchmarks.", "experiments."))}
+
+
+def test_benchmarks_and_experiments_are_there() -> None:
+    assert any(imported_beside(path) for path in BESIDE), "some import others"

@@ -48,9 +48,10 @@ def is_there(name: str) -> bool:
 
 
 def modules(page: Path) -> list[str]:
-    """The modules that a page names, as `judge.events` or `systems/registry.py`."""
+    """The modules that a page names, as `judge.events` or `registry.py`."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    names = [name.removesuffix(".py") for name in _MODULE.findall(text)]
+    places = [name for name in _MODULE.findall(text) if not name.endswith(".toml")]
+    names = [name.removesuffix(".py") for name in places]
     packages = {path.stem for path in PACKAGE.iterdir()}
     return [name for name in names if re.split(r"[./]", name)[0] in packages]
 

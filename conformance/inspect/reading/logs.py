@@ -40,8 +40,8 @@ def found_logs(inputs: Inputs, nodes: Mapping[int, str]) -> Iterator[ListedFile]
             real = os.path.realpath(path)
             if real not in seen:
                 seen.add(real)
-                file = _found(broker or _owner(path, inputs), path)
-                yield file if file.broker else replace(file, broker=_told(file, nodes))
+                file = _listed(broker or _owner(path, inputs), path)
+                yield file if file.broker else replace(file, broker=_broker_of(file, nodes))
 
 
 def _matches(pattern: str, inputs: Inputs) -> tuple[str | None, list[str]]:
@@ -72,7 +72,7 @@ def _owner(path: str, inputs: Inputs) -> str:
     return owners.pop() if len(owners) == 1 else ""
 
 
-def _told(file: ListedFile, nodes: Mapping[int, str]) -> str:
+def _broker_of(file: ListedFile, nodes: Mapping[int, str]) -> str:
     """The broker whose node id a log tells near its beginning; '' if none or several."""
     if file.status:
         return ""
@@ -85,7 +85,7 @@ def _told(file: ListedFile, nodes: Mapping[int, str]) -> str:
     return names.pop() if len(names) == 1 else ""
 
 
-def _found(broker: str, path: str) -> ListedFile:
+def _listed(broker: str, path: str) -> ListedFile:
     folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
     status = os.stat(path, follow_symlinks=False)  # noqa: PTH116
     file = ListedFile(

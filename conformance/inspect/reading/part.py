@@ -75,12 +75,12 @@ class _Reading:
     outcomes: dict[ListedFile, tuple[str, str]] = field(default_factory=dict)
 
     def run(self) -> None:
-        items = {item.place.kind: item for item in self.unit.items if not item.found.status}
+        items = {item.place.kind: item for item in self.unit.items if not item.file.status}
         if "segment" in items:
             self._attempt(items["segment"], items)
         elif items and self.unit.items[0].place.kind in INDEXES:
             for item in items.values():
-                self.outcomes[item.found] = ("skipped", NO_SEGMENT)
+                self.outcomes[item.file] = ("skipped", NO_SEGMENT)
         else:
             for item in items.values():
                 self._attempt(item, items)
@@ -89,13 +89,13 @@ class _Reading:
 
     def _attempt(self, item: Item, items: Mapping[str, Item]) -> None:
         try:
-            with opened(item.found) as data:
-                self.outcomes[item.found] = ("read", "")
+            with opened(item.file) as data:
+                self.outcomes[item.file] = ("read", "")
                 self._read(item, data, items)
         except UnreadableFile as refused:
-            self.outcomes[item.found] = ("error", str(refused))
+            self.outcomes[item.file] = ("error", str(refused))
             for other in items.values():
-                self.outcomes.setdefault(other.found, ("error", "its segment could not be read"))
+                self.outcomes.setdefault(other.file, ("error", "its segment could not be read"))
 
     def _read(self, item: Item, data: Buffer, items: Mapping[str, Item]) -> None:
         match item.place.kind:
@@ -113,16 +113,16 @@ class _Reading:
                 self._log(item, data)
 
     def _account(self, item: Item) -> None:
-        status, reason = self.outcomes.get(item.found, (item.found.status, item.found.reason))
+        status, reason = self.outcomes.get(item.file, (item.file.status, item.file.reason))
         self.writer.row(
             "files",
             {
-                "broker": item.found.broker,
+                "broker": item.file.broker,
                 "directory": item.place.directory,
-                "path": item.found.shown,
+                "path": item.file.shown,
                 "kind": item.place.kind,
-                "size": item.found.size,
-                "mtime": item.found.mtime,
+                "size": item.file.size,
+                "mtime": item.file.mtime,
                 "status": status,
                 "reason": reason,
             },
@@ -133,8 +133,8 @@ class _Reading:
             self.writer.row(
                 "damage",
                 {
-                    "broker": item.found.broker,
-                    "path": item.found.shown,
+                    "broker": item.file.broker,
+                    "path": item.file.shown,
                     "topic": item.place.topic,
                     "partition": item.place.partition,
                     "position": position,
@@ -171,24 +171,24 @@ class _Reading:
     def _content(self, item: Item, data: Buffer, hints: Positions | None) -> Content:
         """Streamed if every byte is needed, and needed once; else mapped."""
         if self.job.verify and self._filters(item).all_time and self._decode(item) is None:
-            segment = streaming.streamed(item.found, hints)
+            segment = streaming.streamed(item.file, hints)
             if segment is not None:
                 return segment
         return MappedSegment(data, headers.walk(data, hints))
 
     def _beside(self, item: Item, stack: ExitStack) -> Buffer | None:
         try:
-            data = stack.enter_context(opened(item.found))
+            data = stack.enter_context(opened(item.file))
         except UnreadableFile as refused:
-            self.outcomes[item.found] = ("error", str(refused))
+            self.outcomes[item.file] = ("error", str(refused))
             return None
-        self.outcomes[item.found] = ("read", "")
+        self.outcomes[item.file] = ("read", "")
         return data
 
     def _batches(
         self, item: Item, data: Buffer, content: Content, gathered: indexes.ContentsGatherer
     ) -> None:
-        segment = Segment(item.found.broker, item.found.shown, item.place)
+        segment = Segment(item.file.broker, item.file.shown, item.place)
         tell, decode = self._damage(item), self._decode(item)
         asked = segments.touched(content, len(data), self._filters(item))
         for chunk in content.columns():
@@ -224,10 +224,10 @@ class _Reading:
 
     def _decode(self, item: Item) -> tuple[str, Decode] | None:
         """How values become rows, and of which table, if the topic's are evidence."""
-        place, broker = item.place, item.found.broker
+        place, broker = item.place, item.file.broker
         if place.topic == CLUSTER_METADATA:
             schemas = _schemas(self.job.jars)
-            return METADATA_COPIES, metadata_rows(schemas, broker, item.found.shown, place)
+            return METADATA_COPIES, metadata_rows(schemas, broker, item.file.shown, place)
         if place.topic == CONSUMER_OFFSETS:
             return "group_records", group_rows(_schemas(self.job.jars), broker, place)
         return None
@@ -246,7 +246,7 @@ class _Reading:
     # Small files
 
     def _checkpoint(self, item: Item, data: bytes) -> None:
-        name = Path(item.found.path).name
+        name = Path(item.file.path).name
         try:
             entries = texts.checkpoint(name, data)
         except DataError as error:
@@ -259,7 +259,7 @@ class _Reading:
                 self.writer.row(
                     "checkpoints",
                     {
-                        "broker": item.found.broker,
+                        "broker": item.file.broker,
                         "directory": item.place.directory,
                         "kind": entry.kind,
                         "topic": topic,
@@ -267,7 +267,7 @@ class _Reading:
                         "epoch": entry.epoch,
                         "offset": entry.offset,
                         "state": item.place.state,
-                        "mtime": item.found.mtime,
+                        "mtime": item.file.mtime,
                     },
                 )
         if name == EPOCH_CHECKPOINT:
@@ -275,7 +275,7 @@ class _Reading:
                 self._damage(item)(None, offset, "epoch-order", detail)
 
     def _identity(self, item: Item, data: bytes) -> None:
-        name = Path(item.found.path).name
+        name = Path(item.file.path).name
         try:
             pairs = texts.identity(name, data)
         except DataError as error:
@@ -285,10 +285,10 @@ class _Reading:
             self.writer.row(
                 "identities",
                 {
-                    "broker": item.found.broker,
+                    "broker": item.file.broker,
                     "directory": item.place.directory,
                     "kind": texts.identity_kind(name),
-                    "path": item.found.shown,
+                    "path": item.file.shown,
                     "key": key,
                     "value": value,
                 },
@@ -301,7 +301,7 @@ class _Reading:
             self._damage(item)(None, item.place.base_offset, "producer-snapshot", str(error))
             return
         identity = {
-            "broker": item.found.broker,
+            "broker": item.file.broker,
             "topic": item.place.topic,
             "partition": item.place.partition,
             "state": item.place.state,
@@ -316,12 +316,12 @@ class _Reading:
             layouts_of(self.job.layouts),
             lines.LineTally(),
         )
-        identity = {"broker": item.found.broker, "path": item.found.shown}
+        identity = {"broker": item.file.broker, "path": item.file.shown}
         try:
             for row in lines.rows(data, zone, self.job.filters, layouts, tally):
                 self.writer.row("log_lines", identity | row)
         except DataError as error:
-            self.outcomes[item.found] = ("error", str(error))
+            self.outcomes[item.file] = ("error", str(error))
         self.writer.row("server_logs", identity | tally.row())
 
 

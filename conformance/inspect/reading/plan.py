@@ -49,7 +49,7 @@ _SCHEMA = pa.schema(
 class Item:
     """A file and what it is."""
 
-    found: ListedFile
+    file: ListedFile
     place: FilePlace
 
 
@@ -62,7 +62,7 @@ class Unit:
     @property
     def size(self) -> int:
         """Bytes of all its files."""
-        return sum(item.found.size for item in self.items)
+        return sum(item.file.size for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,9 @@ def _check_some(items: Iterable[Item], inputs: Inputs) -> None:
     bare: set[str] = set()
     some = False
     for item in items:
-        some = some or item.place.kind != "other" or item.found.status == "error"
-        if is_segment(item.found.path):
-            bare.add(f"{item.found.broker}={item.found.root}")
+        some = some or item.place.kind != "other" or item.file.status == "error"
+        if is_segment(item.file.path):
+            bare.add(f"{item.file.broker}={item.file.root}")
     for folder in sorted(bare):
         raise UserError(
             f"{folder} is the folder of one partition: segments lie directly in it. Name the log "
@@ -190,7 +190,7 @@ def _filtered(file: ListedFile, place: FilePlace, inputs: Inputs) -> ListedFile:
 
 def _order(item: Item) -> tuple[object, ...]:
     """Replicas of a partition side by side, its segments in order."""
-    place, file = item.place, item.found
+    place, file = item.place, item.file
     kind = "segment" if place.kind in _TOGETHER else place.kind
     return (
         place.topic or "",
@@ -218,7 +218,7 @@ def _parts(units: Iterable[Unit]) -> Iterator[ReadingPart]:
     parts: list[Unit] = []
     number = size = files = 0
     for unit in units:
-        weight = sum(0 if item.found.status else item.found.size for item in unit.items)
+        weight = sum(0 if item.file.status else item.file.size for item in unit.items)
         if parts and (size + weight > _PART_BYTES or files >= _PART_FILES):
             yield ReadingPart(number, tuple(parts))
             number, parts, size, files = number + 1, [], 0, 0
@@ -232,15 +232,15 @@ def _table(parts: Iterable[ReadingPart]) -> pa.Table:
         {
             "part": part.number,
             "unit": number,
-            "broker": item.found.broker,
-            "root": os.fsencode(item.found.root),
-            "path": os.fsencode(item.found.path),
-            "size": item.found.size,
-            "mtime": item.found.mtime,
-            "status": item.found.status,
-            "reason": item.found.reason,
-            "is_log": item.found.is_log,
-            "below": os.fsencode(item.found.below),
+            "broker": item.file.broker,
+            "root": os.fsencode(item.file.root),
+            "path": os.fsencode(item.file.path),
+            "size": item.file.size,
+            "mtime": item.file.mtime,
+            "status": item.file.status,
+            "reason": item.file.reason,
+            "is_log": item.file.is_log,
+            "below": os.fsencode(item.file.below),
         }
         for part in parts
         for number, unit in enumerate(part.units)

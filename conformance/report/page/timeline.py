@@ -17,7 +17,7 @@ class Bar:
     """One span as a rectangle, in the drawing's units; `told` says it in words."""
 
     kind: str
-    told: str
+    description: str
     x: float
     y: float
     width: float

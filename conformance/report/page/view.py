@@ -207,7 +207,7 @@ def _sentence(report: Report, result: int) -> str:
 
 def _protocols(report: Report) -> tuple[str, ...]:
     protocols: dict[str, dict[str, None]] = {}
-    for compared_model in report.held:
+    for compared_model in report.comparisons:
         name = (
             f"{compared_model.spec}: {compared_model.protocol}"
             if compared_model.protocol
@@ -219,7 +219,7 @@ def _protocols(report: Report) -> tuple[str, ...]:
         named = ", ".join(filter(None, variants))
         lines.append(f"{name} ({named})" if named else name)
     checked = dict.fromkeys(_text(s, "spec") for s in report.stages if s.stage == "check")
-    driven = {compared_model.spec for compared_model in report.held}
+    driven = {compared_model.spec for compared_model in report.comparisons}
     only = (name for name in checked if name and name not in driven)
     return (*lines, *(f"{name}: model checked only" if lines else name for name in only))
 
@@ -227,7 +227,7 @@ def _protocols(report: Report) -> tuple[str, ...]:
 def _subjects(report: Report) -> tuple[str, ...]:
     """The tested systems with their versions; a run of TLC alone tests specifications only."""
     systems: dict[tuple[str, str], dict[str, None]] = {}
-    for compared_model in report.held:
+    for compared_model in report.comparisons:
         if compared_model.system:
             systems.setdefault((compared_model.system, compared_model.version), {})[
                 compared_model.spec
@@ -286,14 +286,14 @@ def _new_first(finding_views: tuple[FindingView, ...]) -> tuple[FindingView, ...
 
 def shown(name: str, exhibit: Exhibit) -> BehaviourView:
     """A behaviour ready for the template; `name` is the anchor of what it stands in."""
-    return BehaviourView(name, exhibit, tuple(_told(exhibit.reasons)))
+    return BehaviourView(name, exhibit, tuple(_explanation(exhibit.reasons)))
 
 
 def _shown(name: str, exhibit: Exhibit | None) -> BehaviourView | None:
     return None if exhibit is None else shown(name, exhibit)
 
 
-def _told(reasons: tuple[Reason, ...]) -> Iterator[ExplanationLine]:
+def _explanation(reasons: tuple[Reason, ...]) -> Iterator[ExplanationLine]:
     for number, reason in enumerate(reasons):
         false = reason.outcome == "is FALSE"
         below = False

@@ -53,6 +53,7 @@ class AcknowledgementSystem:
             min_insync_replicas=cast("int", constants["MinInsync"]),
             make_requests=BrokerRequests,
         )
+        self._cluster = self._replication.cluster
         self._restarts = constants["Crashes"] is True
         self._producers: dict[str, Producer] = {}
         self._consumers: dict[str, FetchingConsumer] = {}
@@ -112,14 +113,14 @@ class AcknowledgementSystem:
     def _observe_requests(self) -> tuple[Value, ...]:
         view = RequestsView(
             self._producers,
-            self._replication.channels(),
+            self._cluster.channels_by_name(),
             self._consumers,
             {name: self._requests_of(name) for name in self._names},
         )
         return tuple(value(view) for value in OF_REQUESTS.values())
 
     def _requests_of(self, name: str) -> BrokerRequests:
-        requests = self._replication.broker(name).requests
+        requests = self._cluster.broker(name).requests
         assert isinstance(requests, BrokerRequests)
         return requests
 
@@ -131,7 +132,7 @@ class AcknowledgementSystem:
 
     def restore(self, snapshot: Snapshot) -> None:
         """All of it as it was."""
-        self._replication.end_threads()
+        self._cluster.end_threads()
         self._rewinder.restore(snapshot)
 
     # ---- Offers ----------------------------------------------------------------------------
@@ -199,7 +200,7 @@ class AcknowledgementSystem:
     def _break_down(self, broker: str, log_end: int, high_watermark: int) -> None:
         """What waits at the broker goes with its process; clients see the connection break."""
         self._replication.apply(Action("Crash", (broker, log_end, high_watermark)))
-        self._replication.lose_parked_at(broker)
+        self._cluster.lose_parked_at(broker)
         clients: list[Producer | FetchingConsumer] = [
             *self._producers.values(),
             *self._consumers.values(),
@@ -211,7 +212,7 @@ class AcknowledgementSystem:
     # ---- requests --------------------------------------------------------------------------
 
     def _produce(self, leader: str, producer: str, acks: str) -> None:
-        item, broker = self._producers[producer], self._replication.broker(leader)
+        item, broker = self._producers[producer], self._cluster.broker(leader)
         item.leader, item.acks = leader, acks
 
         def answer(responses: Mapping[TopicPartition, ProducePartitionResponse]) -> None:
@@ -227,7 +228,7 @@ class AcknowledgementSystem:
         self._requests_of(_waits_at(item)).expire(item.operation)
 
     def _fetch_as_consumer(self, leader: str, consumer: str) -> None:
-        fetching_consumer, broker = self._consumers[consumer], self._replication.broker(leader)
+        fetching_consumer, broker = self._consumers[consumer], self._cluster.broker(leader)
         fetching_consumer.leader = leader
 
         def answer(partitions: Mapping[TopicPartition, FetchPartitionData]) -> None:
@@ -243,8 +244,8 @@ class AcknowledgementSystem:
         self._requests_of(_waits_at(fetching_consumer)).expire(fetching_consumer.operation)
 
     def _expire_fetch(self, follower: str) -> None:
-        leader = self._replication.parked_at(follower)
-        requests, follower_id = self._requests_of(leader), self._replication.broker(follower).id
+        leader = self._cluster.parked_at(follower)
+        requests, follower_id = self._requests_of(leader), self._cluster.broker(follower).id
         requests.expire(requests.parked.get(follower_id))
 
 

@@ -64,7 +64,7 @@ class PointResult:
 
     point: str
     verdict: Verdict
-    told: str
+    detail: str
     seconds: float
 
 
@@ -80,7 +80,7 @@ class CheckedAdapter:
         """Another conversation, which nobody has begun."""
         return AdapterChannel(self.factory.name, self.factory.opener, self.factory.limits)
 
-    def said(self) -> Hello:
+    def greeting(self) -> Hello:
         """What the adapter has said of itself. ProtocolBreach if that could not be read."""
         if self.hello is None:
             raise ProtocolBreach("it has not answered `hello`")
@@ -100,7 +100,7 @@ class CheckedAdapter:
     def reset_command(self) -> Command:
         """To the model's initial state."""
         pairs = zip(self.material.variables, self.material.initial, strict=True)
-        form = self.said().values
+        form = self.greeting().values
         return {
             "command": "reset",
             "initial": {name: to_json(value, form) for name, value in pairs},
@@ -108,11 +108,11 @@ class CheckedAdapter:
 
     def apply_command(self, action: Action) -> Command:
         """To take a step."""
-        return action_texts(self.said().values)(action)
+        return action_texts(self.greeting().values)(action)
 
     def read(self, text: msgspec.Raw) -> Observation:
         """What an answer to `observe` shows."""
-        hello = self.said()
+        hello = self.greeting()
         return Observations(hello.variables, frozenset(hello.sometimes)).read(text)
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ def _answers_hello(subject: CheckedAdapter) -> str:
 
 
 def _answers_hello_again(subject: CheckedAdapter) -> str:
-    before, again = subject.said(), subject.greet(subject.channel)
+    before, again = subject.greeting(), subject.greet(subject.channel)
     if again != before:
         raise ProtocolBreach(f"to the same `hello` it first said {before}, then {again}")
     return "the same answer"
@@ -180,11 +180,11 @@ def _knows_what_it_does_not_know(subject: CheckedAdapter) -> str:
     answers = subject.channel.answers([NONSENSE, hello_command(subject.material.constants)])
     if len(answers) != 1 or answers[0].protocol_error is None:
         raise ProtocolBreach(
-            f"to an unknown command and one more it said {_told(answers)}; the answer is one "
-            "`protocol_error`, and the line's other commands are left out"
+            f"to an unknown command and one more it said {_answer_text(answers)}; the answer is "
+            "one `protocol_error`, and the line's other commands are left out"
         )
     subject.greet(subject.channel)
-    return _told(answers)
+    return _answer_text(answers)
 
 
 def _resets(subject: CheckedAdapter) -> str:
@@ -243,13 +243,13 @@ def _rejects_unknown_actions(subject: CheckedAdapter) -> str:
     action: Command = {"command": "apply", "action": "NoSuchAction", "arguments": []}
     answers = subject.channel.answers([subject.reset_command(), action, OBSERVE])
     if len(answers) != 2:
-        raise ProtocolBreach(f"to an action that does not exist it said {_told(answers)}")
+        raise ProtocolBreach(f"to an action that does not exist it said {_answer_text(answers)}")
     _expect_initial(subject, subject.reset())
-    return _told(answers[-1:])
+    return _answer_text(answers[-1:])
 
 
 def _offers(subject: CheckedAdapter) -> str:
-    if not subject.said().offerable:
+    if not subject.greeting().offerable:
         raise PointNotApplicable("it declares nothing in `offerable`")
     offers: Command = {"command": "offers"}
     _, before, first, second, after = subject.channel.call(
@@ -257,7 +257,7 @@ def _offers(subject: CheckedAdapter) -> str:
     )
     _expect_same(subject.read(before), subject.read(after), "asking for offers")
     item, other = (frozenset(map(read_action, _array(text))) for text in (first, second))
-    beyond = sorted({action.name for action in item} - {*subject.said().offerable})
+    beyond = sorted({action.name for action in item} - {*subject.greeting().offerable})
     if beyond:
         raise ProtocolBreach(f"it offers {', '.join(beyond)}, which `offerable` does not name")
     if item != other:
@@ -273,7 +273,7 @@ def _array(text: msgspec.Raw) -> list[object]:
 
 
 def _goes_back(subject: CheckedAdapter) -> str:
-    if Capability.SNAPSHOT not in subject.said().capabilities:
+    if Capability.SNAPSHOT not in subject.greeting().capabilities:
         raise PointNotApplicable("it does not declare the capability `snapshot`")
     before = subject.reset()
     snapshot = subject.channel.ask("snapshot")
@@ -319,7 +319,7 @@ def _ends(subject: CheckedAdapter) -> str:
     return "exits when its standard input ends"
 
 
-def _told(answers: list[AdapterAnswer]) -> str:
+def _answer_text(answers: list[AdapterAnswer]) -> str:
     """The answers in words, the first line of each."""
     words: list[str] = []
     for answer in answers:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from conformance.children import end_with_us
 from conformance.errors import UserError
 
 STDERR_KEPT = 16_384
@@ -269,7 +270,7 @@ def _start(command: str) -> subprocess.Popen[bytes]:
     if not words:
         raise UserError("exec: needs a command after it, such as exec:./my-adapter --flag.")
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -282,6 +283,8 @@ def _start(command: str) -> subprocess.Popen[bytes]:
             f"The adapter {command!r} cannot be started in {Path.cwd()}: {error.strerror}. Give a "
             "command that can be, with its path if it is not in PATH."
         ) from None
+    end_with_us(process)
+    return process
 
 
 class SocketTransport:

@@ -37,8 +37,8 @@ class RebalanceCallbacks:
             return RebalanceListener()
         return RebalanceListener(
             self._assigned,
-            lambda partitions: self._taken(partitions, lost=False),
-            lambda partitions: self._taken(partitions, lost=True),
+            lambda partitions: self._give_up(partitions, lost=False),
+            lambda partitions: self._give_up(partitions, lost=True),
         )
 
     def _assigned(self, partitions: Partitions) -> None:
@@ -46,7 +46,7 @@ class RebalanceCallbacks:
             raise ImpossibleCallback(f"{partitions} are assigned before {self.owned} are revoked")
         self.owned = partitions
 
-    def _taken(self, partitions: Partitions, *, lost: bool) -> None:
+    def _give_up(self, partitions: Partitions, *, lost: bool) -> None:
         if partitions != self.owned:
             raise ImpossibleCallback(f"{partitions} are taken of {self.owned}")
         if self._is_out is not None and self._is_out() is not lost:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from greenlet import getcurrent, greenlet
-
-from conformance.systems.group.consumer import FOREVER_MS, stand_still, start_client
+from conformance.systems.group.application import PollingApplication
+from conformance.systems.group.consumer import start_client
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.shared.group.exchange import Exchange
 from conformance.systems.shared.group.settings import SESSION_TIMEOUT_MS, TOPIC, GroupSettings
 from impl.concurrency import Concurrency, NoConcurrency
-from impl.errors import ApiException, Errors
+from impl.errors import Errors
 from impl.group.client.errors import DisconnectException, FencedInstanceIdException
 from impl.group.client.heartbeat_thread import HeartbeatThread
 from impl.group.client.network_client import ClientRequest, GroupResponse
 from impl.group.client.subscription_state import OffsetAndMetadata
-from impl.group.client.timer import Timer
 from impl.group.messages import (
     HeartbeatRequest,
     LeaveGroupRequest,
@@ -46,16 +44,15 @@ class Process:
         self._start()
 
     def _start(self) -> None:
-        self.failed = False
         self.heartbeat: Exchange | None = None
-        self._told: list[Exception | None] = []
+        self._commit_errors: list[Exception | None] = []
         client = start_client(self.name, self._settings, self._sent, self._concurrency)
         client.use(self.protocols)
         self._client = client
         self.clock, self.network = client.clock, client.network
         self.consumer, self.subscriptions = client.consumer, client.subscriptions
         self.callbacks = client.callbacks
-        self._application: greenlet | None = None
+        self.application = PollingApplication(client)
 
     def _sent(self, request: ClientRequest) -> None:
         message = request.request
@@ -69,55 +66,37 @@ class Process:
 
     # ---- the application ---------------------------------------------------------------------
 
-    def _run_application(self) -> None:
-        """KafkaConsumer.poll in a loop, until a fatal error."""
-        try:
-            while True:
-                self.consumer.poll(Timer(self.clock, FOREVER_MS))
-                stand_still()
-        except ApiException:
-            self.failed = True
-
-    def _go_on(self, *, may_join: bool = False) -> None:
-        """Let the application run until it waits, or would join without being told to."""
-        self.consumer.may_join = may_join
-        if self._application is None:
-            self._application = greenlet(self._run_application)
-        self._application.parent = getcurrent()
-        self._application.switch()
-        self.consumer.may_join = False
-
     def send_join_group(self) -> None:
         """AbstractCoordinator.joinGroupIfNeeded up to the request."""
         if self.channel is not None or self.consumer.join_future is not None:
             raise ActionRefused(f"{self.name} is joining already")
-        self._go_on(may_join=True)
+        self.application.go_on(may_join=True)
         if self.channel is None:
             raise ActionRefused(f"{self.name} did not join")
 
     def join_if_delayed(self) -> None:
         """Go on with a join that had to wait for the coordinator to be found again."""
         if self.channel is None and "SendJoinGroup" in self.next_steps():
-            self._go_on(may_join=True)
+            self.application.go_on(may_join=True)
 
     def complete_join(self) -> None:
         """AbstractCoordinator.joinGroupIfNeeded sees the completed future."""
         future = self.consumer.join_future
         if future is None or not future.succeeded:
             raise ActionRefused(f"{self.name} has no completed join")
-        self._go_on()
+        self.application.go_on()
 
     def send_offset_commit(self) -> None:
         """The application commits a position."""
-        self._told = []
+        self._commit_errors = []
         self.consumer.commit_offsets_async(_COMMITTED, self._committed)
         if self.heartbeat is None:
             raise ActionRefused(f"{self.name} did not commit")
 
     def _committed(self, _offsets: object, error: Exception | None) -> None:
-        self._told.append(error)
+        self._commit_errors.append(error)
         if isinstance(error, FencedInstanceIdException):
-            self.failed = True
+            self.application.failed = True
 
     def leave_group(self) -> None:
         """Unsubscribe, and subscribe again: AbstractCoordinator.maybeLeaveGroup."""
@@ -133,16 +112,14 @@ class Process:
         self._client.use(names)
         self.consumer.request_rejoin("the assignors have changed")
 
-    def end(self) -> None:
-        """The process is gone. Garbage collection does not see the frames of a suspended greenlet
-        (greenlet's documentation): left alone, it would keep all that the consumer holds."""
-        if self._application is not None:
-            self._application.throw()
-
     @property
-    def waits(self) -> bool:
-        """Whether the application stands still in the middle of a call."""
-        return bool(self._application)
+    def failed(self) -> bool:
+        """Whether a fatal error has ended the application."""
+        return self.application.failed
+
+    def end(self) -> None:
+        """The process is gone."""
+        self.application.end()
 
     def restart(self) -> None:
         """A new process; what the old one has sent may still arrive."""
@@ -197,8 +174,8 @@ class Process:
     def _demand_told(self, response: OffsetCommitResponse) -> None:
         """The application is told once what became of its commit, an error if there was one."""
         failed = any(partition.error_code is not Errors.NONE for partition in response.partitions)
-        if [error is not None for error in self._told] != [failed]:
-            raise ActionRefused(f"{response} comes to the application as {self._told}")
+        if [error is not None for error in self._commit_errors] != [failed]:
+            raise ActionRefused(f"{response} comes to the application as {self._commit_errors}")
 
     def hand_in(self, exchange: Exchange | None) -> None:
         """The answer arrives; whichever thread polls next calls back."""
@@ -241,23 +218,8 @@ class Process:
         """Both threads go on until each of them waits."""
         self.network.poll_no_wakeup()
         self.consumer.invoke_completed_offset_commit_callbacks()
-        self._let_application_see()
-
-    def _let_application_see(self) -> None:
-        """The application learns at once what ended the heartbeat thread, or its join."""
-        try:
-            self.consumer.poll_heartbeat(self.clock.milliseconds())
-        except ApiException:
-            self.failed = True
-        future = self.consumer.join_future
-        if future is not None and future.failed:
-            self._go_on()
-        self._find_coordinator()
+        self.application.see_what_ended()
         self._forget_disconnected()
-
-    def _find_coordinator(self) -> None:
-        """What either thread does next if the step cost the coordinator; the answer is there."""
-        self.consumer.ensure_coordinator_ready(Timer(self.clock, FOREVER_MS))
 
     def _forget_disconnected(self) -> None:
         """What the client has given up with its connection is not answered any more."""

@@ -135,7 +135,7 @@ class GroupSystem:
 
     def snapshot(self) -> Snapshot:
         """Consumers, coordinators and what is under way between them."""
-        if any(process.waits for process in self._processes.values()):
+        if any(process.application.waits for process in self._processes.values()):
             raise CannotSnapshot("an application stands still in the middle of a call")
         return self._rewinder.take()
 

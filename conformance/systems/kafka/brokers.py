@@ -41,6 +41,11 @@ class IsrChange(NamedTuple):
     follower: int
     expand: bool
 
+    @property
+    def name(self) -> str:
+        """The specification's."""
+        return "ExpandIsr" if self.expand else "ShrinkIsr"
+
 
 class _BridgeView(msgspec.Struct, frozen=True, array_like=True):
     """One broker as the bridge writes it: View.java."""

@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from conformance.deviations.table import Deviation, load_deviations
 from conformance.errors import EnvironmentProblem, UserError
 from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
-from conformance.systems.deviations import Deviation, load_deviations
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.groups import KafkaGroupSystem

@@ -39,17 +39,17 @@ class DeferredTopic:
     def __init__(self) -> None:
         concurrency = NoConcurrency()
         self._topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), concurrency, 1)
-        self._held: dict[int, Callable[[Errors], None]] = {}
+        self._pending: dict[int, Callable[[Errors], None]] = {}
         self.entries: list[OffsetEntry] = []
 
     @property
     def in_flight(self) -> frozenset[int]:
         """Places, from 1, of the commits that are not yet answered."""
-        return frozenset(self._held)
+        return frozenset(self._pending)
 
     def become_leader(self, partition: int, leader_epoch: int, /) -> Log | None:
         """The log, to be loaded; nobody waits for an answer to the former leader any more."""
-        self._held.clear()
+        self._pending.clear()
         return self._topic.become_leader(partition, leader_epoch)
 
     def append(
@@ -70,13 +70,13 @@ class DeferredTopic:
             return
         self.entries.append(_entry(record))
         if self.entries[-1].value:
-            self._held[len(self.entries)] = _answering(callback, offset)
+            self._pending[len(self.entries)] = _answering(callback, offset)
         else:
             callback(error, offset)
 
     def answer(self, place: int, error: Errors) -> None:
         """Answer the append of the record there."""
-        content = self._held.pop(place, None)
+        content = self._pending.pop(place, None)
         if content is None:
             raise ActionRefused(f"no append at {place} waits for an answer")
         content(error)

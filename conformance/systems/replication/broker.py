@@ -15,6 +15,7 @@ from conformance.systems.shared.replication.controller import (
     Controller,
     DecidedIsr,
 )
+from conformance.systems.shared.replication.offers import IsrProposal
 from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import Clock, MockClock
 from impl.concurrency import Concurrency
@@ -306,13 +307,13 @@ class Broker:
                 replica.state = replace(replica.state, last_caught_up_time_ms=now)
         partition.maybe_shrink_isr()
 
-    def proposals(self) -> list[tuple[str, int, LeaderAndIsr]]:
-        """The ISR changes that this leader would propose: ExpandIsr or ShrinkIsr, of whom, what.
+    def proposals(self) -> list[IsrProposal]:
+        """The ISR changes that this leader would propose; AlterPartitionManager has one in flight.
 
         Asked of the partition's own predicates: nothing changes, and no time passes.
         """
         partition = self.partition
-        if partition is None or not partition.is_leader:
+        if partition is None or not partition.is_leader or self.alter_partition is not None:
             return []
         lagging = partition.get_out_of_sync_replicas(_ANY_LAG_MS)
         result = []
@@ -322,7 +323,8 @@ class Broker:
             shrink = partition.isr_shrink(lagging & {replica.broker_id})
             for name, proposed in (("ExpandIsr", expansion), ("ShrinkIsr", shrink)):
                 if proposed is not None:
-                    result.append((name, replica.broker_id, proposed.sent_leader_and_isr))
+                    sent = proposed.sent_leader_and_isr
+                    result.append(IsrProposal(name, self.id, replica.broker_id, sent))
         return result
 
     def checkpoint_high_watermark(self, high_watermark: int) -> None:
@@ -349,13 +351,16 @@ class Broker:
         if not self._settings.two_step_isr:
             on_complete(_in_impl(self._controller.alter_partition(self.id, proposed)))
         elif self.alter_partition is None:
-            self.alter_partition = AlterPartitionItem(proposed, on_complete)
+            self.alter_partition = AlterPartitionItem(
+                proposed, lambda decision: on_complete(_in_impl(decision))
+            )
 
-    def complete(self, item: AlterPartitionItem) -> None:
+    def complete_alter_partition(self) -> None:
         """The controller's answer arrives."""
-        if item.decision is None or item.on_complete is None:
-            raise ActionRefused("no answer to an AlterPartition has arrived")
-        item.on_complete(_in_impl(item.decision))
+        item, self.alter_partition = self.alter_partition, None
+        if item is None:
+            raise ActionRefused("no AlterPartition is in flight")
+        item.complete()
 
     def _epoch_of_last_fetch(self, broker_id: int) -> int | None:
         partition = self.partition

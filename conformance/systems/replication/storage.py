@@ -172,7 +172,7 @@ def check_start(
     _agree("the epochs after a start", after, with_records(entries, start, end))
 
 
-def found_by_start(contents: Contents, config: LogConfig) -> Log:
+def log_after_start(contents: Contents, config: LogConfig) -> Log:
     """The log that a process finds which starts on a copy of these files, with the high watermark
     of the checkpoint.
     """

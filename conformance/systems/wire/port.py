@@ -37,6 +37,8 @@ ANSWER_SECONDS = 10.0
 COORDINATOR_SECONDS = 60.0
 """How long a broker may take to find a coordinator: at first it has to make the offsets topic."""
 _RETRY = frozenset({ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress})
+MOVING = frozenset({*_RETRY, ErrorCode.not_coordinator})
+"""Answers of a broker that does not coordinate the group, or does not do so yet."""
 _GROUP_KEY = 0
 """FindCoordinator's type of key for a group."""
 CLIENT_ID = "kconform"

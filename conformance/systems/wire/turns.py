@@ -19,7 +19,7 @@ class Turns:
         self._changed = Condition()
         self._running = 0
         """Tests that neither wait for the event nor for their begin."""
-        self._held = 0
+        self._late = 0
         self._waiting = 0
         self._begins = 0
         """How often those that were held have been let in."""
@@ -32,7 +32,7 @@ class Turns:
             if not late:
                 self._running += 1
                 return
-            self._held += 1
+            self._late += 1
             turn = self._begins
             self._go_on()
             self._changed.wait_for(lambda: self._begins != turn)
@@ -57,8 +57,8 @@ class Turns:
     def _go_on(self) -> None:
         if self._running:
             return
-        if self._held:
-            self._running, self._held = self._held, 0
+        if self._late:
+            self._running, self._late = self._late, 0
             self._begins += 1
         elif self._waiting:
             self._failure = self._outcome()

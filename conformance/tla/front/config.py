@@ -36,8 +36,8 @@ class ScopedValue:
 class ModelConfig:
     """What a .cfg says. `constants` are values, `overrides` replace operators by operators.
 
-    `postconditions` are for TLC alone. `ignored` are entries that nobody here follows (`ALIAS`), as
-    they are written.
+    `postconditions` are for TLC alone. `ignored` are entries that nobody here follows (`ALIAS`,
+    `_POSSIBLE` and other names with an underscore), as they are written.
     """
 
     constants: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
@@ -81,11 +81,13 @@ _SECTIONS = {
     "VIEW": "view",
     "CHECK_DEADLOCK": "check_deadlock",
     "ALIAS": "alias",
+    "_PERIODIC": "_periodic",
+    "_RL_REWARD": "_rl_reward",
     "_POSSIBLE": "possible",
     "POSTCONDITION": "postconditions",
     "POSTCONDITIONS": "postconditions",
 }
-_IGNORED = ("alias",)
+_IGNORED = ("alias", "_periodic", "_rl_reward")
 _SINGLE = ("specification", "init", "next", "symmetry", "view", "check_deadlock", *_IGNORED)
 _LISTS = (
     "invariants", "properties", "constraints", "action_constraints", "postconditions", "possible",

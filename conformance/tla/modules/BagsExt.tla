@@ -23,8 +23,15 @@ MapThenFoldBag(op(_, _), base, f(_), choose(_), B) ==
         IN times[B[x]]
   IN MapThenFoldSet(op, base, all, choose, DOMAIN B)
 
+(* As TLC's own code (BagsExt.java): element by element, and the second argument of op is always an
+   element. MapThenFoldBag, in which the official definition puts it, joins whole results. *)
 FoldBag(op(_, _), base, B) ==
-  MapThenFoldBag(op, base, LAMBDA x : x, LAMBDA S : CHOOSE x \in S : TRUE, B)
+  LET times(acc, x) ==
+        LET fold[n \in 0..B[x]] == IF n = 0 THEN acc ELSE op(fold[n - 1], x) IN fold[B[x]]
+      RECURSIVE from(_, _)
+      from(S, acc) ==
+        IF S = {} THEN acc ELSE LET x == CHOOSE x \in S : TRUE IN from(S \ {x}, times(acc, x))
+  IN from(DOMAIN B, base)
 SumBag(B) == FoldBag(LAMBDA a, b : a + b, 0, B)
 ProductBag(B) == FoldBag(LAMBDA a, b : a * b, 1, B)
 =============================================================================

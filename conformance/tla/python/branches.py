@@ -91,14 +91,14 @@ class Branches:
 
 def branch_code(writer: Writer, branches: Branches, action: s.Expr, context: Frame) -> None:
     """The body of a function of two states: `return` of the branches that the step takes."""
-    writer.emitter.line(f"return {_Code(writer, branches).taken(action, context)}")
+    writer.emitter.line(f"return {_Code(writer, branches).branch_set(action, context)}")
 
 
 class _Code:
     def __init__(self, writer: Writer, branches: Branches) -> None:
         self._writer, self._branches = writer, branches
 
-    def taken(self, node: s.Argument, context: Frame) -> str:
+    def branch_set(self, node: s.Argument, context: Frame) -> str:
         """The name of the part's set of branches; the part is written into a loop of one round,
         which ends early where the part is false."""
         emitter = self._writer.emitter
@@ -122,14 +122,14 @@ class _Code:
                     self._disjunction(self._branches.alternatives(node), context, name)
                 case s.Binding(binders=binders, body=body):
                     with logic.all_loops(writer, binders, context) as inner:
-                        self._join(self.taken(body, inner), name)
+                        self._join(self.branch_set(body, inner), name)
                 case s.Let(body=body):
                     self._fill(body, writer.let(node, context), name)
                 case s.If(condition=condition, then=first, otherwise=second):
                     with emitter.block(f"if {writer.truth(condition, context).text}:"):
-                        self._one(first, context, name)
+                        self._join_part(first, context, name)
                     with emitter.block("else:"):
-                        self._one(second, context, name)
+                        self._join_part(second, context, name)
                 case s.Case(arms=arms, other=other):
                     self._arms(arms, other, context, name)
                 case s.Call() | s.Constant():
@@ -144,7 +144,7 @@ class _Code:
         result = ["0"]
         for part in parts:
             if self._branches.within(part):
-                result.append(self.taken(part, context))
+                result.append(self.branch_set(part, context))
                 emitter.line(f"if {result[-1]} < 0: break")
             else:
                 failure = Jump(("break",), emitter.loops)
@@ -156,13 +156,13 @@ class _Code:
         emitter = self._writer.emitter
         for part in parts:
             with emitter.block("try:"):
-                text = self.taken(part, context)
+                text = self.branch_set(part, context)
                 self._join(text, name, self._branches.bit(part))
             with emitter.block(f"except {UNDEFINED}:"):
                 pass
 
-    def _one(self, node: s.Expr, context: Frame, name: str) -> None:
-        self._join(self.taken(node, context), name, self._branches.bit(node))
+    def _join_part(self, node: s.Expr, context: Frame, name: str) -> None:
+        self._join(self.branch_set(node, context), name, self._branches.bit(node))
 
     def _join(self, text: str, name: str, bit: int = 0) -> None:
         added = f"{text} | {bit}" if bit else text
@@ -181,11 +181,11 @@ class _Code:
             if other is None:
                 emitter.line("no_case()")
             else:
-                self._one(other, context, name)
+                self._join_part(other, context, name)
             return
         (guard, value), *rest = arms
         with emitter.block(f"if {self._writer.truth(guard, context).text}:"):
-            self._one(value, context, name)
+            self._join_part(value, context, name)
         with emitter.block("else:"):
             self._arms(rest, other, context, name)
 

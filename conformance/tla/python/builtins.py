@@ -9,6 +9,7 @@ from conformance.tla.front import syntax as s
 from conformance.tla.python import logic, structures
 from conformance.tla.python.protocol import CodeWriter, unsupported
 from conformance.tla.python.scope import (
+    ATOMS,
     FALSE,
     TRUE,
     BoundVariable,
@@ -148,7 +149,7 @@ def _not_equal(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
 def equality(writer: CodeWriter, left: PythonCode, right: PythonCode) -> PythonCode:
     """left = right; inline where the kinds are known to be the same."""
     if left.kind == right.kind and left.kind not in (None, "lazy"):
-        plain = left.kind in _ATOMS or writer.services.empty(left) or writer.services.empty(right)
+        plain = left.kind in ATOMS or writer.services.empty(left) or writer.services.empty(right)
         test = f"({left.text} == {right.text})" if plain else f"same({left.text}, {right.text})"
         return PythonCode(test, "bool")
     for code, other in ((left, right), (right, left)):
@@ -156,14 +157,13 @@ def equality(writer: CodeWriter, left: PythonCode, right: PythonCode) -> PythonC
         if python is not None and other.kind is None and code.atom:
             first, name = writer.named(other)
             test = f"{first}.__class__ is {python}"
-            plain = code.kind in _ATOMS or writer.services.empty(code)
+            plain = code.kind in ATOMS or writer.services.empty(code)
             fast = f"{name} == {code.text}" if plain else f"same({name}, {code.text})"
             slow = f"eq({name}, {code.text})"
             return PythonCode(f"({fast} if {test} else {slow})", "bool")
     return PythonCode(f"eq({left.text}, {right.text})", "bool")
 
 
-_ATOMS = frozenset(["int", "str", "bool", "model"])
 _CLASSES = {"int": "int", "str": "str", "bool": "bool", "set": "frozenset", "fn": "Fn"}
 
 
@@ -197,10 +197,10 @@ def membership(
         rule = elements.kind == "lazy"
         constant = writer.services.elements(node)
         kind = constant[1] if constant is not None else None
-        if kind == "model" or (kind in _ATOMS and kind == item.kind):
+        if kind == "model" or (kind in ATOMS and kind == item.kind):
             return PythonCode(f"({item.text} in {elements.text})", "bool")
         python = _CLASSES.get(kind or "")
-        if item.atom and item.kind is None and python is not None and kind in _ATOMS:
+        if item.atom and item.kind is None and python is not None and kind in ATOMS:
             x, of = item.text, elements.text
             return PythonCode(
                 f"({x} in {of} if {x}.__class__ is {python} else member({x}, {of}))", "bool"
@@ -217,21 +217,21 @@ def _subset(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
     return PythonCode(f"subset({left.text}, {right.text})", "bool")
 
 
-def _set_operator(symbol: str, operator: str) -> _Handler:
+def _set_operator(function: str, operator: str) -> _Handler:
     def handler(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
         left, right = (writer.argument(arg, context) for arg in args)
         if left.kind == right.kind == "set":
-            return PythonCode(f"({left.text} {symbol} {right.text})", "set")
+            return PythonCode(f"{function}({left.text}, {right.text})", "set")
         a, b = left.text, right.text
         slow = f"set_operation({operator!r}, {a}, {b})"
         kind: Kind = "lazy"
         if left.kind == "set" and right.kind is None and right.atom:
             return PythonCode(
-                f"({a} {symbol} {b} if {b}.__class__ is frozenset else {slow})", "set"
+                f"({function}({a}, {b}) if {b}.__class__ is frozenset else {slow})", "set"
             )
         if left.kind is None and right.kind == "set" and left.atom:
             return PythonCode(
-                f"({a} {symbol} {b} if {a}.__class__ is frozenset else {slow})", "set"
+                f"({function}({a}, {b}) if {a}.__class__ is frozenset else {slow})", "set"
             )
         if "lazy" not in (left.kind, right.kind):
             kind = "set"
@@ -265,8 +265,11 @@ def _product(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
 
 
 def _enumeration(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
-    texts = [writer.value(arg, context).text for arg in args]
-    return PythonCode(f"frozenset([{', '.join(texts)}])", "set")
+    codes = [writer.value(arg, context) for arg in args]
+    kinds = {code.kind for code in codes}
+    alike = len(codes) < 2 or (len(kinds) == 1 and kinds <= ATOMS)
+    texts = ", ".join(code.text for code in codes)
+    return PythonCode(f"{'frozenset' if alike else 'set_of'}([{texts}])", "set")
 
 
 def _tuple(writer: CodeWriter, args: _Args, context: Frame) -> PythonCode:
@@ -448,9 +451,9 @@ _HANDLERS: Mapping[str, _Handler] = MappingProxyType(
         r"\in": _in,
         r"\notin": _not_in,
         r"\subseteq": _subset,
-        r"\union": _set_operator("|", r"\union"),
-        r"\intersect": _set_operator("&", r"\intersect"),
-        "\\": _set_operator("-", "\\"),
+        r"\union": _set_operator("union", r"\union"),
+        r"\intersect": _set_operator("intersection", r"\intersect"),
+        "\\": _set_operator("difference", "\\"),
         "UNION": _big_union,
         "DOMAIN": _domain,
         r"\X": _product,

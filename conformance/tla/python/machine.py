@@ -31,7 +31,7 @@ from conformance.tla.python.scope import (
 from conformance.tla.python.session import TlcSession
 from conformance.tla.python.solver import Solver, missing_variables
 from conformance.tla.python.writer import LARGEST_LITERAL, Writer
-from conformance.tla.semantics import equality, sets
+from conformance.tla.semantics import equality, kinds, sets
 from conformance.tla.semantics.errors import EvaluationError, shown
 from conformance.tla.semantics.program import Program
 from conformance.tla.values import Action, Fn, State, Value, canonical_sorted, make_function
@@ -555,6 +555,6 @@ def _runtime_namespace() -> dict[str, object]:
         "INT": sets.Integers(None),
         "ANY": sets.AnyValue(),
     }
-    for module in (equality, runtime, standard, interchange):
+    for module in (kinds, equality, runtime, standard, interchange):
         names.update({name: value for name, value in vars(module).items() if name[0] != "_"})
     return names

@@ -306,12 +306,12 @@ class Replacements:
     from which fewer results were taken than it has entries.
     """
 
-    __slots__ = ("_known", "_limit", "_taken")
+    __slots__ = ("_hits", "_known", "_limit")
 
     def __init__(self, limit: int = 100_000) -> None:
         self._limit = limit
         self._known: dict[tuple[int, int, int], tuple[Unforced, ...]] = {}
-        self._taken = 0
+        self._hits = 0
 
     def __call__(self, f: Unforced, x: Value, result: Unforced) -> Unforced:
         """As `replaced`."""
@@ -320,7 +320,7 @@ class Replacements:
         key = id(f), id(x), id(result)
         known = self._known.get(key)
         if known is not None:
-            self._taken += 1
+            self._hits += 1
             return known[0]
         made = replaced(f, x, result)
         if self._limit and made.__class__ is Fn:
@@ -329,10 +329,10 @@ class Replacements:
 
     def _remember(self, key: tuple[int, int, int], entry: tuple[Unforced, ...]) -> None:
         if len(self._known) >= self._limit:
-            if self._taken < self._limit:
+            if self._hits < self._limit:
                 self._limit = 0
             self._known.clear()
-            self._taken = 0
+            self._hits = 0
         if self._limit:
             self._known[key] = entry
 

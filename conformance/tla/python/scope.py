@@ -13,6 +13,8 @@ from conformance.tla.values import Fn, ModelValue
 Kind = str | None
 """What is known of a value: "int", "bool", "str", "model", "set", "tuple", "fn"; "lazy" for what
 may be a symbolic set or lazy function; None for an unknown value, which is never lazy."""
+ATOMS = frozenset(["int", "str", "bool", "model"])
+"""Kinds of values without parts."""
 
 
 @dataclass(frozen=True, slots=True)

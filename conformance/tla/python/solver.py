@@ -189,7 +189,7 @@ class Solver:
         """[x EXCEPT ![e] = v] as the next value of x, where the machine traces reads."""
         if not self.writer.services.traced or not isinstance(right, s.Except):
             return None
-        if len(right.updates) != 1 or not isinstance(right.function, s.Variable):
+        if not isinstance(right.function, s.Variable):
             return None
         if right.function.name != name or context.primed or self.initial:
             return None

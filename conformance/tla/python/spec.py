@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar, cast
@@ -18,7 +19,13 @@ from conformance.tla.python.labels import ActionInstance, ActionLister
 from conformance.tla.python.machine import Instance, Machine, Search, Successor
 from conformance.tla.python.scope import Kind, kind_of
 from conformance.tla.python.session import TlcSession
-from conformance.tla.python.traced import ChangedVariable, Reads, TracedVariable
+from conformance.tla.python.traced import (
+    UNDEFINED,
+    ChangedVariable,
+    Reads,
+    TracedVariable,
+    result_at,
+)
 from conformance.tla.semantics.analysis import IMPURE, RECURSIVE
 from conformance.tla.semantics.behaviours import TRUE, StepPredicate, Temporal, all_of
 from conformance.tla.semantics.equality import Unforced, value_of
@@ -138,6 +145,22 @@ class TracedAction:
         result: list[Successor] = []
         self._plain(state, result, self.instances)
         return result
+
+    @property
+    def action(self) -> Action:
+        """The instance's name and arguments."""
+        return cast("Action", self.instances[0][-1])
+
+    def read(self, state: State) -> list[Value]:
+        """The values that the instance reads of a state, up to where one is missing."""
+        reads = Reads(state, frozenset())
+        with suppress(*UNDEFINED):
+            self.trace(reads)
+        values = (
+            state[index] if argument is None else result_at(state[index], argument)
+            for index, argument in reads.order
+        )
+        return [value for value in values if value is not None]
 
     def trace(self, reads: Reads) -> list[TracedSuccessor]:
         """The successors of `reads.state`, which then knows what was read."""
@@ -330,6 +353,14 @@ class Spec:
         bodies = (definition.body for definition in self.module.definitions.values())
         return any(analysis.of(body).impure & (IMPURE - {"TLCGet"}) for body in bodies)
 
+    @cached_property
+    def depends_on_search(self) -> bool:
+        """Whether its states and steps depend on more than the state, as by TLCGet("level")."""
+        analysis, (init, step) = self.machine.analysis, self._init_and_next
+        bounds = (*self.config.constraints, *self.config.action_constraints)
+        bodies = (self.program.operator(name, "a constraint").body for name in bounds)
+        return any(analysis.of(body).impure - {RECURSIVE} for body in (init, step.body, *bodies))
+
     def initial_states(self) -> Sequence[State]:
         """The initial states, each once, in a fixed order."""
         return tuple(dict.fromkeys(self.generated_initial_states()))
@@ -381,16 +412,27 @@ class Spec:
 
         None where the next-state relation depends on more than the state.
         """
+        return self._traced(self._instances)
+
+    def traced(self, patterns: Sequence[ActionPattern]) -> tuple[TracedAction, ...]:
+        """The same of the instances that the patterns admit; errors as of `select`."""
+        return self._traced(self._matching(patterns))
+
+    def _traced(self, instances: Sequence[ActionInstance]) -> tuple[TracedAction, ...]:
         step = self._init_and_next[1]
         if self.machine.analysis.of(step.body).impure - {RECURSIVE}:
             return ()
-        machine = Machine(self.program, self.session, traced=True)
-        traced = self._grouped(self._instances, machine)
         return tuple(
             TracedAction((instance,), item.search, other.search)
-            for item, other in zip(traced, self._templates, strict=True)
+            for item, other in zip(
+                self._grouped(instances, self._tracer), self._grouped(instances), strict=True
+            )
             for instance in item.instances
         )
+
+    @cached_property
+    def _tracer(self) -> Machine:
+        return Machine(self.program, self.session, traced=True)
 
     def _grouped(
         self, instances: Sequence[ActionInstance], machine: Machine | None = None
@@ -428,6 +470,9 @@ class Spec:
         Needs no list of all actions, of which large constants have too many. SpecError names an
         action that the next-state relation lacks, TooManyInstances one that leaves too much open.
         """
+        return Selection(tuple(patterns), self._grouped(self._matching(patterns)))
+
+    def _matching(self, patterns: Sequence[ActionPattern]) -> list[ActionInstance]:
         result: dict[Action, list[ActionInstance]] = {}
         for pattern in patterns:
             for reached in self._lister.matching(self._init_and_next[1], pattern):
@@ -435,8 +480,7 @@ class Spec:
                 if all(other.node is not reached.node or other.values != reached.values
                        for other in others):  # fmt: skip
                     others.append(reached)
-        each = [reached for group in result.values() for reached in group]
-        return Selection(tuple(patterns), self._grouped(each))
+        return [reached for group in result.values() for reached in group]
 
     def successors_in(self, selection: Selection, state: State) -> list[Successor]:
         """Every (action, next state) of the selected instances, in a fixed order."""
@@ -685,6 +729,11 @@ class Spec:
             return TRUE
         definition = self.program.operator(self.config.specification, "the specification")
         return self._behaviours(self._reader.parts(definition.body).rest)
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether the specification says anything of whole behaviours."""
+        return self.fairness != TRUE
 
     def _behaviours(self, parts: Sequence[s.Expr]) -> Temporal:
         reader = BehaviourReader(

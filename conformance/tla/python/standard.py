@@ -8,6 +8,7 @@ from itertools import permutations
 from conformance.tla.python.runtime import items, iterate
 from conformance.tla.semantics.equality import Unforced, value_of
 from conformance.tla.semantics.errors import EvaluationError, shown
+from conformance.tla.semantics.kinds import is_element, match_sets, set_of
 from conformance.tla.values import Fn, Value, canonical_sorted, format_value, make_function
 
 
@@ -31,7 +32,9 @@ def single(argument: Unforced, result: Unforced) -> Value:
 
 def override(f: Unforced, g: Unforced) -> Value:
     """f @@ g: f's results where both are defined."""
-    return make_function({**pairs(g), **pairs(f)})
+    first, other = pairs(f), pairs(g)
+    match_sets(first, other)
+    return make_function({**other, **first})
 
 
 def permutation_set(elements: Unforced) -> frozenset[Value]:
@@ -101,21 +104,23 @@ def set_to_bag(elements: Unforced) -> Value:
 
 def bag_in(element: Unforced, bag: Unforced) -> bool:
     """BagIn(e, B)."""
-    return value_of(element) in pairs(bag)
+    return is_element(value_of(element), pairs(bag))
 
 
 def bag_sum(a: Unforced, b: Unforced) -> Value:
     """a (+) b."""
-    counts = _counts(a)
-    for element, count in _counts(b).items():
+    counts, others = _counts(a), _counts(b)
+    match_sets(counts, others)
+    for element, count in others.items():
         counts[element] = counts.get(element, 0) + count
     return _bag(counts)
 
 
 def bag_difference(a: Unforced, b: Unforced) -> Value:
     """a (-) b."""
-    counts = _counts(b)
-    return _bag({element: count - counts.get(element, 0) for element, count in _counts(a).items()})
+    counts, others = _counts(a), _counts(b)
+    match_sets(counts, others)
+    return _bag({element: count - others.get(element, 0) for element, count in counts.items()})
 
 
 def bag_union(bags: Unforced) -> Value:
@@ -128,8 +133,9 @@ def bag_union(bags: Unforced) -> Value:
 
 def sub_bag_of(a: Unforced, b: Unforced) -> bool:
     """a \\sqsubseteq b."""
-    whole = _counts(b)
-    return all(count <= whole.get(element, 0) for element, count in _counts(a).items())
+    counts, whole = _counts(a), _counts(b)
+    match_sets(counts, whole)
+    return all(count <= whole.get(element, 0) for element, count in counts.items())
 
 
 def sub_bags(bag: Unforced) -> frozenset[Value]:
@@ -142,10 +148,10 @@ def sub_bags(bag: Unforced) -> frozenset[Value]:
 
 def bag_of_all(operator: Callable[[Value], Value], bag: Unforced) -> Value:
     """BagOfAll(F, B)."""
-    counts: dict[Value, int] = {}
-    for element, count in _counts(bag).items():
-        image = value_of(operator(element))
-        counts[image] = counts.get(image, 0) + count
+    images = [(value_of(operator(element)), count) for element, count in _counts(bag).items()]
+    counts: dict[Value, int] = dict.fromkeys(set_of([image for image, _ in images]), 0)
+    for image, count in images:
+        counts[image] += count
     return _bag(counts)
 
 
@@ -156,7 +162,8 @@ def bag_cardinality(bag: Unforced) -> int:
 
 def copies_in(element: Unforced, bag: Unforced) -> int:
     """CopiesIn(e, B)."""
-    count = pairs(bag).get(value_of(element), 0)
+    counts, item = pairs(bag), value_of(element)
+    count = counts[item] if is_element(item, counts) else 0
     if type(count) is not int:
         raise EvaluationError(f"a bag is needed here, not {shown(value_of(bag))}")
     return count

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from conformance.tla.front import syntax as s
 from conformance.tla.python import logic
 from conformance.tla.python.protocol import CodeWriter
-from conformance.tla.python.scope import BoundVariable, Entry, Frame, Kind, PythonCode, read_of
+from conformance.tla.python.scope import (
+    ATOMS,
+    BoundVariable,
+    Entry,
+    Frame,
+    Kind,
+    PythonCode,
+    read_of,
+)
 
 
 def binding(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
@@ -106,7 +114,7 @@ def _map(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
     writer.emitter.line(f"{text} = []")
     with logic.all_loops(writer, node.binders, context) as inner:
         writer.emitter.line(f"{text}.append({writer.value(node.body, inner).text})")
-    return PythonCode(f"frozenset({text})", "set")
+    return PythonCode(f"set_of({text})", "set")
 
 
 def listed_images(writer: CodeWriter, node: s.Binding, context: Frame) -> str:
@@ -125,16 +133,17 @@ def _map_one(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
     inner = context.bind({binder.names[0].uid: BoundVariable(PythonCode(name, kind, atom=True))})
     branch = writer.emitter.open(2, loop=True)
     value = writer.value(node.body, inner)
+    make = "frozenset" if value.kind in ATOMS else "set_of"
     if not writer.emitter.written(branch):
         writer.emitter.close(branch)
         writer.emitter.drop(branch)
-        return PythonCode(f"frozenset([{value.text} for {name} in {text}])", "set")
+        return PythonCode(f"{make}([{value.text} for {name} in {text}])", "set")
     result = writer.emitter.fresh("s")
     branch.headers[0].text = f"{result} = []"
     branch.headers[1].text = f"for {name} in {text}:"
     writer.emitter.line(f"{result}.append({value.text})")
     writer.emitter.close(branch)
-    return PythonCode(f"frozenset({result})", "set")
+    return PythonCode(f"{make}({result})", "set")
 
 
 def _function(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:

@@ -18,12 +18,23 @@ from conformance.tla.search.breadth_first import (
     reachable_states,
     search,
 )
+from conformance.tla.search.pairs import (
+    Distinction,
+    ObservedProblem,
+    PairResult,
+    PairSide,
+    compare,
+)
 
 __all__ = [
     "Counterexample",
+    "Distinction",
     "FalseAssumption",
     "FormulaKind",
     "FormulaResult",
+    "ObservedProblem",
+    "PairResult",
+    "PairSide",
     "SearchEnd",
     "SearchError",
     "SearchLimits",
@@ -31,6 +42,7 @@ __all__ = [
     "SearchResult",
     "SearchVerdict",
     "Transitions",
+    "compare",
     "problem_of",
     "reachable_states",
     "search",

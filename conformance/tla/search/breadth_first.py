@@ -182,6 +182,8 @@ class SearchLimits:
     states: int | None = None
     seconds: float | None = None
     stop_at_violation: bool = True
+    behaviour_steps: int = 5_000_000
+    """Steps of the product of states and one temporal property, some 200 bytes each."""
 
 
 class SearchEnd(StrEnum):
@@ -274,12 +276,18 @@ class SearchResult:
     transitions: Transitions | None
     formulas: tuple[FormulaResult, ...]
     seconds: float
+    given_up: Mapping[str, str] = field(default_factory=dict)
+    """Temporal properties whose judgement came to a limit, and which limit."""
 
     @property
     def violated(self) -> FormulaResult | None:
         """The violation that was found first."""
         failed = [result for result in self.formulas if result.counterexample is not None]
         return min(failed, key=_counterexample_length, default=None)
+
+
+class _GivenUp(Exception):
+    """The judgement of a temporal property came to a limit."""
 
 
 class SearchError(SpecError):
@@ -366,6 +374,7 @@ class _BreadthFirstSearch:
         """Whether a step to a known state, which no constraint discards, has to be looked at."""
         self.check_deadlock = problem.check_deadlock
         self.violations: dict[tuple[FormulaKind, str], Counterexample] = {}
+        self.given_up: dict[str, str] = {}
 
     def run(
         self, cancelled: Callable[[], bool], progress: Callable[[int, int], None]
@@ -373,8 +382,8 @@ class _BreadthFirstSearch:
         self.problem.session.statistics = self._statistics
         try:
             end = self._explore(cancelled, progress)
-            if end is SearchEnd.EXHAUSTED and not self.violations:
-                self._judge_behaviours()
+            if end is SearchEnd.EXHAUSTED:
+                self._judge_behaviours(cancelled)
                 if self.violations and self.limits.stop_at_violation:
                     end = SearchEnd.VIOLATION
         finally:
@@ -388,6 +397,7 @@ class _BreadthFirstSearch:
             transitions=self._transitions() if self.keep_transitions else None,
             formulas=self._formulas(end),
             seconds=time.monotonic() - self.started,
+            given_up=self.given_up,
         )
 
     def _explore(
@@ -407,19 +417,39 @@ class _BreadthFirstSearch:
             done = level.stop
         return self._ended(lambda: False) or SearchEnd.EXHAUSTED
 
-    def _judge_behaviours(self) -> None:
+    def _judge_behaviours(self, cancelled: Callable[[], bool]) -> None:
         """Look for a fair behaviour that violates a property, one property after the other."""
+
+        def going(steps: int) -> None:
+            self._go_on(steps, cancelled)
+
         graph = self._step_graph()
         for name, formula in self.problem.temporal_properties.items():
             wrong = negation(formula)
-            for part in wrong.parts if isinstance(wrong, AnyOf) else (wrong,):
-                result = lasso(graph, all_of([self.problem.fairness, part]))
-                if result is not None:
-                    path = self._round(result)
-                    self.violations[FormulaKind.TEMPORAL_PROPERTY, name] = path
-                    break
+            try:
+                for part in wrong.parts if isinstance(wrong, AnyOf) else (wrong,):
+                    result = lasso(graph, all_of([self.problem.fairness, part]), going)
+                    if result is not None:
+                        path = self._round(result)
+                        self.violations[FormulaKind.TEMPORAL_PROPERTY, name] = path
+                        break
+            except _GivenUp as limit:
+                self.given_up[name] = str(limit)
             if self.violations and self.limits.stop_at_violation:
                 return
+
+    def _go_on(self, steps: int, cancelled: Callable[[], bool]) -> None:
+        """_GivenUp where the judgement of a temporal property may not go on."""
+        limits = self.limits
+        if steps > limits.behaviour_steps:
+            raise _GivenUp(
+                f"the states and the property have more than {limits.behaviour_steps:,} steps "
+                "together, more than the Python engine keeps in memory"
+            )
+        if self._out_of_time():
+            raise _GivenUp(f"the {limits.seconds:g} seconds of the search were over")
+        if cancelled():
+            raise _GivenUp("the search was cancelled")
 
     def _step_graph(self) -> StepGraph:
         successors: list[dict[int, None]] = [{} for _ in self.states]
@@ -510,10 +540,12 @@ class _BreadthFirstSearch:
         return None if self.check_deadlock and not generated else SuccessorRow(generated, steps)
 
     def _over_limit(self) -> bool:
-        limits = self.limits
-        return (limits.states is not None and len(self.states) > limits.states) or (
-            limits.seconds is not None and time.monotonic() - self.started > limits.seconds
-        )
+        most = self.limits.states
+        return (most is not None and len(self.states) > most) or self._out_of_time()
+
+    def _out_of_time(self) -> bool:
+        seconds = self.limits.seconds
+        return seconds is not None and time.monotonic() - self.started > seconds
 
     def _start(self) -> None:
         self.problem.search_at(0)
@@ -653,7 +685,7 @@ class _BreadthFirstSearch:
             else SearchVerdict.INCONCLUSIVE
         )
         judged = [
-            FormulaResult(name, kind, SearchVerdict.FAIL if path else holds, path)
+            FormulaResult(name, kind, self._verdict(kind, name, holds), path)
             for kind, name in checked
             for path in [self.violations.get((kind, name))]
         ]
@@ -662,6 +694,12 @@ class _BreadthFirstSearch:
             for name in self.problem.unchecked
         )
         return (*judged, *unchecked)
+
+    def _verdict(self, kind: FormulaKind, name: str, otherwise: SearchVerdict) -> SearchVerdict:
+        if (kind, name) in self.violations:
+            return SearchVerdict.FAIL
+        unjudged = kind is FormulaKind.TEMPORAL_PROPERTY and name in self.given_up
+        return SearchVerdict.INCONCLUSIVE if unjudged else otherwise
 
 
 def reachable_states(spec: Spec) -> Iterator[State]:

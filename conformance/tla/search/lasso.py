@@ -6,6 +6,8 @@
 3. A strongly connected part with a step for each condition is a cycle. If only a strong condition
    lacks its step, the steps that demand it are taken away, and the parts of the rest are looked at
    (Emerson and Lei, Modalities for model checking, 1987).
+
+The product may be far larger than the graph, so the caller bounds its steps, and the time.
 """
 
 from __future__ import annotations
@@ -51,9 +53,13 @@ class StepGraph:
     holds: ClaimHolds
 
 
-def lasso(graph: StepGraph, formula: Temporal) -> Lasso | None:
+Going = Callable[[int], None]
+"""Called again and again with the steps that the product has; its exception ends the work."""
+
+
+def lasso(graph: StepGraph, formula: Temporal, going: Going = lambda _steps: None) -> Lasso | None:
     """A behaviour that satisfies the formula; None if there is none."""
-    return _ProductGraph(graph, _demand(formula)).lasso()
+    return _ProductGraph(graph, _demand(formula), going).lasso()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +119,12 @@ _Condition = Callable[[_LassoStep], bool]
 class _ProductGraph:
     """Nodes are pairs of a state and an obligation, numbered breadth first."""
 
-    def __init__(self, graph: StepGraph, demand: _Demand) -> None:
+    def __init__(self, graph: StepGraph, demand: _Demand, going: Going) -> None:
         self.graph = graph
         self.demand = demand
+        self.going = going
+        self.size = 0
+        """Steps."""
         self.numbers: dict[tuple[int, Obligation], int] = {}
         self.nodes: list[tuple[int, Obligation]] = []
         self.steps: list[list[_LassoStep]] = []
@@ -130,7 +139,7 @@ class _ProductGraph:
         for source, (state, obligation) in enumerate(self.nodes):  # grows meanwhile
             self._expand(source, state, obligation)
         conditions = self._conditions()
-        pending = _parts(dict(enumerate(self.steps)))[::-1]
+        pending = self._parts(dict(enumerate(self.steps)))[::-1]
         while pending:
             part = pending.pop()
             if not all(any(map(holds, _steps(part))) for holds in conditions):
@@ -146,13 +155,17 @@ class _ProductGraph:
             }
             if sum(map(len, kept.values())) == sum(map(len, part.values())):
                 return self._through(part, conditions)
-            pending += _parts(kept)[::-1]
+            pending += self._parts(kept)[::-1]
         return None
 
+    def _go_on(self) -> None:
+        self.going(self.size)
+
     def _expand(self, source: int, state: int, obligation: Obligation) -> None:
+        self._go_on()
         ways = self.known.get(obligation)
         if ways is None:
-            ways = self.known[obligation] = choices(obligation)
+            ways = self.known[obligation] = choices(obligation, self._go_on)
         for way in ways:
             of_state = [claim for claim in way.claims if not claim.of_steps]
             if not self._all(of_state, state, state):
@@ -163,6 +176,7 @@ class _ProductGraph:
                     target = self._number(after, way.rest)
                     step = _LassoStep(source, target, state, after, way.put_off)
                     self.steps[source].append(step)
+                    self.size += 1
                     if target == len(self.parent):
                         self.parent.append(step)
 
@@ -180,6 +194,18 @@ class _ProductGraph:
         """A cycle must have a step that satisfies the first, one that satisfies the second ..."""
         put_off = {until: None for item in self.steps for step in item for until in step.put_off}
         return [*map(_not_put_off, put_off), *map(self._gives, self.demand.recurring)]
+
+    def _parts(self, graph: _Part) -> list[_Part]:
+        """The strongly connected parts that have a step, by their lowest nodes."""
+        result = []
+        for members in _components(graph, self._go_on):
+            inside = {
+                node: [step for step in graph[node] if step.target in members]
+                for node in sorted(members)
+            }
+            if any(inside.values()):
+                result.append(inside)
+        return sorted(result, key=min)
 
     def _gives(self, claim: Claim) -> _Condition:
         return lambda step: self._all((claim,), step.before, step.after)
@@ -240,20 +266,7 @@ def _way(part: _Part, start: int, wanted: set[int]) -> list[_LassoStep]:
     raise AssertionError("a strongly connected part connects its nodes")
 
 
-def _parts(graph: _Part) -> list[_Part]:
-    """The strongly connected parts that have a step, by their lowest nodes."""
-    result = []
-    for members in _components(graph):
-        inside = {
-            node: [step for step in graph[node] if step.target in members]
-            for node in sorted(members)
-        }
-        if any(inside.values()):
-            result.append(inside)
-    return sorted(result, key=min)
-
-
-def _components(graph: _Part) -> Iterator[set[int]]:
+def _components(graph: _Part, go_on: Callable[[], None]) -> Iterator[set[int]]:
     """The strongly connected components (Tarjan, Depth-first search, 1972), without recursion."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
@@ -264,6 +277,7 @@ def _components(graph: _Part) -> Iterator[set[int]]:
         while work:
             node = work[-1]
             if node not in index:
+                go_on()
                 index[node] = low[node] = len(index)
                 open_[node] = None
                 ahead[node] = iter(graph[node])

@@ -10,6 +10,7 @@ the same key as rarely as with any fingerprint of 64 bits, and it depends on val
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
 
 from conformance.tla.python.traced import has_boolean_argument
@@ -133,14 +134,14 @@ class _VariableParts:
             known = self._results[id(argument), id(result)] = (first, key, argument, result)
         return known[0], known[1]
 
-    def changed(self, old: Value, argument: Value, result: Value, change: int) -> Value:
-        """[old EXCEPT ![argument] = result], whose key is that of `old` xor `change`."""
+    def changed(self, old: Value, results: Mapping[Value, Value], change: int) -> Value:
+        """`old` with these results, by argument; its key is that of `old` xor `change`."""
         key = self._keys[id(old)] ^ change
         known = self._values.get(key)
         if known is not None:
             return known
         if isinstance(old, Fn):
-            return self._kept(key, old.except_(argument, result))[0]
+            return self._kept(key, Fn({**old.mapping, **results}))[0]
         assert isinstance(old, tuple)
-        assert isinstance(argument, int)
-        return self._kept(key, (*old[: argument - 1], result, *old[argument:]))[0]
+        items = [results.get(argument, item) for argument, item in enumerate(old, 1)]
+        return self._kept(key, tuple(items))[0]

@@ -15,12 +15,13 @@ to ever new paths ends the tree, and the instance's code runs there as it always
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from conformance.tla.python.spec import TracedAction
 from conformance.tla.python.traced import (
+    UNDEFINED,
     ChangedVariable,
     Read,
     Reads,
@@ -28,7 +29,6 @@ from conformance.tla.python.traced import (
     result_at,
 )
 from conformance.tla.search.parts import StateParts
-from conformance.tla.semantics.errors import EvaluationError
 from conformance.tla.values import Action, Fn, State, Value
 
 __all__ = ["RememberedSteps", "StateStep"]
@@ -42,15 +42,13 @@ _MOST_STEPS = 200_000
 _MOST_RESULTS = 4
 """Results of one function in a path; an instance that reads more reads it as a whole."""
 
-_UNDEFINED = (EvaluationError, RecursionError, KeyError, AttributeError, TypeError, IndexError)
-
 
 class StepChange(NamedTuple):
-    """Of a variable: [old EXCEPT ![argument] = value], or the new value if `argument` is None."""
+    """Of a variable: its new value, or the results of its function that are new, by argument."""
 
     variable: int
-    argument: Value | None
-    value: Value
+    value: Value | None
+    results: Mapping[Value, Value] | None
     key: int
     """By which the keys of the old and the new value differ."""
 
@@ -161,7 +159,7 @@ class RememberedSteps:
             return self._compared(state, self._successors(state))
         try:
             return self._remembered(state)
-        except _UNDEFINED:  # which only the usual search tells apart from a bug
+        except UNDEFINED:  # which only the usual search tells apart from a bug
             return self._compared(state, self._successors(state))
 
     def _remembered(self, state: State) -> list[StateStep]:
@@ -204,7 +202,7 @@ class RememberedSteps:
         if part is old:
             return 0
         key ^= variable.part(old)[1]
-        changes.append(StepChange(index, None, part, key))
+        changes.append(StepChange(index, part, None, key))
         return key
 
     def _learnt(self, tree: _Tree, state: State) -> _Leaf:
@@ -246,22 +244,25 @@ class RememberedSteps:
     def _change_in_part(
         self, index: int, changed: ChangedVariable, state: State, changes: list[StepChange]
     ) -> int:
-        variable, argument = self._parts.variable(index), changed.argument
-        old = result_at(state[index], argument)
-        assert old is not None
-        result, key = variable.result(argument, changed.result)
-        if result is old:
-            return 0
-        key ^= variable.result(argument, old)[1]
-        changes.append(StepChange(index, argument, result, key))
+        variable, key, results = self._parts.variable(index), 0, dict[Value, Value]()
+        for argument, value in changed.results.items():
+            old = result_at(state[index], argument)
+            assert old is not None
+            result, result_key = variable.result(argument, value)
+            if result is not old:
+                results[argument] = result
+                key ^= result_key ^ variable.result(argument, old)[1]
+        if results:
+            changes.append(StepChange(index, None, results, key))
         return key
 
     def successor(self, state: State, step: StateStep) -> State:
         """The state after the step."""
         values = list(state)
-        for index, argument, value, key in step.changes:
-            if argument is not None:
-                value = self._parts.variable(index).changed(values[index], argument, value, key)
+        for index, value, results, key in step.changes:
+            if results is not None:
+                value = self._parts.variable(index).changed(values[index], results, key)
+            assert value is not None
             values[index] = value
         return tuple(values)
 

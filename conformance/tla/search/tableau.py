@@ -8,7 +8,7 @@ ever (Couvreur, On-the-fly verification of linear temporal logic, 1999).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from conformance.tla.semantics.behaviours import (
@@ -35,15 +35,21 @@ class Choice:
     pending: tuple[Temporal, ...] = ()
 
 
-def choices(obligation: Obligation) -> tuple[Choice, ...]:
+def choices(obligation: Obligation, going: Callable[[], None] = lambda: None) -> tuple[Choice, ...]:
     """The ways to begin, without those that ask for more than another one does.
+
+    There may be very many for a large formula: `going` is called for each, and may end the work.
 
     A behaviour that satisfies what it must as soon as it can finds its way through the others, too:
     it puts off nothing that it need not.
     """
-    ways = sorted(dict.fromkeys(_complete(Choice(pending=tuple(obligation)))), key=_asked)
+    ways: dict[Choice, None] = {}
+    for way in _complete(Choice(pending=tuple(obligation))):
+        going()
+        ways[way] = None
     kept: list[Choice] = []
-    for way in ways:
+    for way in sorted(ways, key=_asked):
+        going()
         if not any(_asks_less(item, way) for item in kept):
             kept.append(way)
     return tuple(kept)

@@ -7,7 +7,7 @@ Python, and yet not the same object, are looked at here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from conformance.tla.semantics.errors import EvaluationError, shown
 from conformance.tla.values import Fn, ModelValue, Value, mismatch
@@ -22,6 +22,8 @@ def same(a: object, b: object) -> bool:
             match_arguments(a.mapping, b.mapping)
         elif isinstance(a, ModelValue):
             match_model_values(a, b)
+        elif isinstance(a, frozenset) and isinstance(b, frozenset) and a and len(a) == len(b):
+            match_elements([next(iter(a)), next(iter(b))])  # sets of two sizes differ, whatever
         return False
     _match(a, b)
     return True
@@ -43,6 +45,7 @@ def match_arguments(a: Iterable[object], b: Iterable[object]) -> None:
 
 
 _SCALARS = {int, bool, str}
+_FLAT = {*_SCALARS, ModelValue}
 
 
 def is_element(x: object, elements: Collection[Value]) -> bool:
@@ -56,7 +59,7 @@ def is_element(x: object, elements: Collection[Value]) -> bool:
     if kind is int or kind is bool:
         _match(x, next(iter(elements)))
     elif kind is not str and kind is not ModelValue:
-        _match(x, _found(x, elements))
+        _match(x, _equal_element(x, elements))
     return True
 
 
@@ -104,12 +107,59 @@ def match_elements(elements: Collection[object]) -> None:
             match_model_values(first, element)
 
 
+def set_of(items: Sequence[Value]) -> frozenset[Value]:
+    """The set of these values; an error where TLC cannot compare two of them."""
+    result = frozenset(items)
+    classes = set(map(type, items))
+    if len(classes) > 1:
+        match_elements(items)
+    if len(result) < len(items) and not classes <= _FLAT:
+        first: dict[Value, Value] = {}
+        for item in items:
+            _match(item, first.setdefault(item, item))
+    return result
+
+
+def match_sets(a: Collection[Value], b: Collection[Value]) -> None:
+    """An error if TLC cannot compare the elements of two sets, or the arguments of two functions.
+
+    Within one of them the elements can be compared.
+    """
+    if not a or not b:
+        return
+    kind = next(iter(a)).__class__
+    alike = kind is next(iter(b)).__class__ and kind is not ModelValue
+    if not alike and len({*map(type, a), *map(type, b)}) > 1:
+        match_elements([*a, *b])
+    if kind not in _FLAT:
+        few, many = (a, b) if len(a) <= len(b) else (b, a)
+        for element in few:
+            if element in many:
+                _match(element, _equal_element(element, many))
+
+
+def union(a: frozenset[Value], b: frozenset[Value]) -> frozenset[Value]:
+    """a \\union b."""
+    match_sets(a, b)
+    return a | b
+
+
+def intersection(a: frozenset[Value], b: frozenset[Value]) -> frozenset[Value]:
+    """a \\intersect b."""
+    match_sets(a, b)
+    return a & b
+
+
+def difference(a: frozenset[Value], b: frozenset[Value]) -> frozenset[Value]:
+    """a \\ b."""
+    match_sets(a, b)
+    return a - b
+
+
 def is_subset(a: frozenset[Value], b: frozenset[Value]) -> bool:
-    """a \\subseteq b; an error where that holds only if TRUE is 1."""
-    if not a <= b:
-        return False
-    _match(a, b)
-    return True
+    """a \\subseteq b."""
+    match_sets(a, b)
+    return a <= b
 
 
 def _match(a: object, b: object) -> None:
@@ -123,11 +173,11 @@ def _match(a: object, b: object) -> None:
 class _Probe:
     """Equal to what equals a value, and remembers the object that was compared with it."""
 
-    __slots__ = ("found", "value")
+    __slots__ = ("match", "value")
 
     def __init__(self, value: object) -> None:
         self.value = value
-        self.found = value
+        self.match = value
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -135,15 +185,15 @@ class _Probe:
     def __eq__(self, other: object) -> bool:
         if self.value != other:
             return False
-        self.found = other
+        self.match = other
         return True
 
 
-def _found(x: object, elements: Collection[Value]) -> object:
+def _equal_element(x: object, elements: Collection[Value]) -> object:
     """The element that equals x, without a look at the others."""
     probe = _Probe(x)
     assert probe in elements
-    return probe.found
+    return probe.match
 
 
 def incomparable(a: object, b: object) -> EvaluationError:

@@ -12,7 +12,14 @@ from itertools import chain, combinations, product
 from math import prod
 
 from conformance.tla.semantics.errors import EvaluationError, shown
-from conformance.tla.semantics.kinds import is_subset, match_arguments, member_of
+from conformance.tla.semantics.kinds import (
+    is_subset,
+    match_arguments,
+    match_sets,
+    member_of,
+    set_of,
+    union,
+)
 from conformance.tla.values import (
     Fn,
     ModelValue,
@@ -173,16 +180,16 @@ class Filtered(SymbolicSet):
         return contains(self._of, value) and self._rule(value)
 
     def size(self) -> int | None:
-        return None if self.at_most() is None else len(self._found())
+        return None if self.at_most() is None else len(self._members())
 
     def at_most(self) -> int | None:
         of = self._of
         return of.at_most() if isinstance(of, SymbolicSet) else len(of)
 
     def elements(self) -> Iterator[Value]:
-        return iter(self._found())
+        return iter(self._members())
 
-    def _found(self) -> tuple[Value, ...]:
+    def _members(self) -> tuple[Value, ...]:
         if self._known is None:
             self._known = tuple(filter(self._rule, self._of))
         return self._known
@@ -282,6 +289,7 @@ class Functions(_RememberingSet):
             mapping = value.mapping
             if mapping.keys() != self._domain:
                 return False
+            match_sets(mapping, self._domain)
             try:
                 for result in mapping.values():
                     if not contains(range_, result):
@@ -410,7 +418,7 @@ class Combined(SymbolicSet):
 
     def size(self) -> int | None:
         most = self.at_most()
-        return most if most is None or most > LARGEST_ENUMERATION else len(self._found())
+        return most if most is None or most > LARGEST_ENUMERATION else len(self._members())
 
     def at_most(self) -> int | None:
         sizes = [_at_most(self._left), _at_most(self._right)]
@@ -419,11 +427,11 @@ class Combined(SymbolicSet):
         return sum(size for size in sizes if size is not None)
 
     def elements(self) -> Iterator[Value]:
-        return iter(self._found())
+        return iter(self._members())
 
-    def _found(self) -> frozenset[Value]:
+    def _members(self) -> frozenset[Value]:
         if self._known is None:
-            self._known = frozenset(self._left) | frozenset(self._right)
+            self._known = union(frozenset(self._left), frozenset(self._right))
         return self._known
 
     def __str__(self) -> str:
@@ -445,18 +453,18 @@ class Union(SymbolicSet):
 
     def size(self) -> int | None:
         most = self.at_most()
-        return most if most is None or most > LARGEST_ENUMERATION else len(self._found())
+        return most if most is None or most > LARGEST_ENUMERATION else len(self._members())
 
     def at_most(self) -> int | None:
         sizes = list(map(_at_most, self._parts))
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     def elements(self) -> Iterator[Value]:
-        return iter(self._found())
+        return iter(self._members())
 
-    def _found(self) -> frozenset[Value]:
+    def _members(self) -> frozenset[Value]:
         if self._known is None:
-            self._known = frozenset(chain.from_iterable(self._parts))
+            self._known = set_of(list(chain.from_iterable(self._parts)))
         return self._known
 
     def __str__(self) -> str:
@@ -477,7 +485,7 @@ def combine(operator: str, left: AnySet, right: AnySet) -> AnySet:
     finite_left, finite_right = cardinality(left) is not None, cardinality(right) is not None
     if finite_left and finite_right:
         if operator == "\\union":
-            return frozenset(left) | frozenset(right)
+            return union(frozenset(left), frozenset(right))
         if operator == "\\intersect":
             return frozenset(x for x in left if contains(right, x))
         return frozenset(x for x in left if not contains(right, x))
@@ -499,7 +507,9 @@ def union_of(sets: Iterable[object]) -> AnySet:
     if infinite is not None:
         return frozenset(infinite)
     plain = [part for part in parts if isinstance(part, frozenset)]
-    return frozenset().union(*plain) if len(plain) == len(parts) else Union(parts)
+    if len(plain) < len(parts):
+        return Union(parts)
+    return set_of(list(chain.from_iterable(plain)))
 
 
 def all_in(items: Iterable[Value], of: AnySet) -> bool:

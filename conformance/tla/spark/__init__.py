@@ -6,10 +6,7 @@ from conformance.tla.spark.api import (
     SparkFormula,
     compile_action,
     compile_action_formulas,
-    compile_next_by_action,
     compile_state_formulas,
-    prefixed,
-    within,
 )
 from conformance.tla.spark.frames import with_verdicts
 
@@ -17,9 +14,6 @@ __all__ = [
     "SparkFormula",
     "compile_action",
     "compile_action_formulas",
-    "compile_next_by_action",
     "compile_state_formulas",
-    "prefixed",
     "with_verdicts",
-    "within",
 ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-from conformance.tla.errors import SpecError, UnsupportedError
+from conformance.tla.errors import SpecError
 from conformance.tla.front import syntax as s
 from conformance.tla.semantics.program import Program
 from conformance.tla.semantics.temporal import TemporalReader
@@ -21,7 +21,6 @@ from conformance.tla.spark.formulas import (
     Formula,
     Guard,
     Truth,
-    causes_of,
     conjoin,
 )
 from conformance.tla.spark.ranges import within_bounds
@@ -36,14 +35,14 @@ ROOM = 20_000
 """Python's frames while formulas are compiled: some dozen for each level of the text."""
 
 
-def prefixed(prefix: str = "") -> Row:
-    """Each variable is a column of its own, named with this prefix."""
-    return lambda variable: sql.name(prefix + variable)
+def _current(variable: str) -> str:
+    """The column of a variable: of the variable's name."""
+    return sql.name(variable)
 
 
-def within(struct: str) -> Row:
-    """Each variable is a field of one struct column."""
-    return lambda variable: f"{sql.name(struct)}.{sql.name(variable)}"
+def _following(variable: str) -> str:
+    """The column of a variable's next value."""
+    return sql.name(f"next_{variable}")
 
 
 @dataclass(frozen=True)
@@ -85,12 +84,6 @@ class SparkFormula:
         """
         return sql.text(_reason(self.formula.causes))
 
-    @property
-    def verdict(self) -> str:
-        """SQL of type struct<value: boolean, reason: string>, the reason NULL where defined."""
-        bound = f"named_struct('value', v_, 'reason', if(isnull(v_), {self.reason}, NULL))"
-        return f"get(transform(array({self.value}), v_ -> {bound}), 0)"
-
 
 _SHOWN = 3
 
@@ -101,34 +94,28 @@ def _reason(causes: Causes) -> str:
 
 
 def compile_state_formulas(
-    program: Program, names: Iterable[str], schema: Schema, *, row: Row | None = None
+    program: Program, names: Iterable[str], schema: Schema
 ) -> list[SparkFormula]:
-    """State predicates over one row that holds a state.
+    """State predicates over one row that holds a state, in columns of the variables' names.
 
-    `row` gives the SQL of a variable, by default a column of the variable's name.
     UnsupportedError names operator, place and back end; SpecError a name that does not exist.
     """
-    current = row or prefixed()
-    return [_compile(program, schema, name, _body(program, name), current, None) for name in names]
+    return [_compile(program, schema, name, _body(program, name), None) for name in names]
 
 
 def compile_action_formulas(
     program: Program,
     names: Iterable[str | Action],
     schema: Schema,
-    *,
-    current: Row | None = None,
-    following: Row | None = None,
 ) -> list[SparkFormula]:
     """Action formulas over one row that holds a state and the next one.
 
     A name is an action without parameters or a property `[][A]_v`; an `Action` gives the
-    arguments. By default the next state's columns are named with the prefix `next_`.
+    arguments. The next state's columns are named with the prefix `next_`.
     """
-    rows = current or prefixed(), following or prefixed("next_")
     reader = program.temporal_reader()
     return [
-        _compile(program, schema, str(name), _action_body(program, reader, name), *rows)
+        _compile(program, schema, str(name), _action_body(program, reader, name), _following)
         for name in names
     ]
 
@@ -138,9 +125,6 @@ def compile_action(
     name: str,
     schema: Schema,
     arguments: Sequence[tuple[Type, str]] = (),
-    *,
-    current: Row | None = None,
-    following: Row | None = None,
 ) -> SparkFormula:
     """An action over one row that holds a state, the next one, and the action's arguments.
 
@@ -148,9 +132,8 @@ def compile_action(
     action; where the arguments are few, `compile_action_formulas` gives faster formulas.
     """
     terms = [stored(kind, sql.column(text)) for kind, text in arguments]
-    rows = current or prefixed(), following or prefixed("next_")
     body = _action_on(program, program.temporal_reader(), name, terms)
-    return _compile(program, schema, name, body, *rows)
+    return _compile(program, schema, name, body, _following)
 
 
 Body = Callable[[Compiler], Formula]
@@ -161,11 +144,10 @@ def _compile(
     schema: Schema,
     name: str,
     body: tuple[s.Location, Body],
-    current: Row,
     following: Row | None,
 ) -> SparkFormula:
     location, compile_body = body
-    compiler = Compiler(program, dict(schema.variables), current, following)
+    compiler = Compiler(program, dict(schema.variables), _current, following)
     with _room_for_recursion():
         formula = compile_body(compiler)
     return SparkFormula(name, location, _bounded(compiler, location, formula), formula)
@@ -234,51 +216,3 @@ def _action_on(
     return definition.location, lambda c: conjoin(
         [c.formula(step, Environment(bound)) for step in steps]
     )
-
-
-def compile_next_by_action(
-    program: Program,
-    actions: Sequence[Action],
-    schema: Schema,
-    *,
-    code: str = "action",
-    current: Row | None = None,
-    following: Row | None = None,
-) -> SparkFormula:
-    """Whether the step is one of the action that the row names.
-
-    `code` is the SQL of the action's index in `actions`; a row with another code, or NULL, is
-    inconclusive. Only the formula of the row's own action is evaluated.
-    """
-    formulas = compile_action_formulas(
-        program, actions, schema, current=current, following=following
-    )
-    arms = {index: formula.formula for index, formula in enumerate(formulas)}
-    location = formulas[0].location if formulas else None
-    if location is None:
-        raise UnsupportedError(f"No action is given to {BACK_END}.")
-    selected = Selected(code, arms)
-    return SparkFormula("Next", location, selected, selected)
-
-
-@dataclass(frozen=True, slots=True)
-class Selected(Formula):
-    """The formula that an integer column names."""
-
-    code: str
-    arms: Mapping[int, Formula]
-
-    @property
-    def total(self) -> bool:
-        return False
-
-    @property
-    def causes(self) -> Causes:
-        return ("an action that Next does not have", *causes_of(self.arms.values()))
-
-    def value(self) -> Sql:
-        code = sql.column(self.code)
-        arms = [
-            (sql.equal(code, sql.size_of(i)), formula.value()) for i, formula in self.arms.items()
-        ]
-        return sql.case(arms, sql.NULL)

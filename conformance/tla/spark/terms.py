@@ -279,8 +279,3 @@ def guarded_formula(formula: Formula, guards: Guards) -> Formula:
 def merge(*groups: Guards) -> Guards:
     """The guards in order, each once."""
     return tuple(dict.fromkeys(guard for group in groups for guard in group))
-
-
-def is_defined(term: Term) -> Sql:
-    """The SQL condition that the term has a value."""
-    return guards_hold(term.guards)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.systems.deviations import Deviation, DeviationSeverity
+from conformance.deviations.table import Deviation, DeviationSeverity
 from conformance.systems.external import of_command
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Value

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UserError
+from conformance.registry import load_factory
 from conformance.replay.engine import Divergence
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.stages.adapter_check import adapter_of, material_of
@@ -15,7 +16,6 @@ from conformance.stages.context import Context, Workbench, one_model
 from conformance.story.kind import BehaviourKind
 from conformance.suites.postman import transition_cover
 from conformance.systems.external.check import check_adapter
-from conformance.systems.registry import load_factory
 from conformance.verdict import Verdict
 from tests.e2e.adapters.conftest import MODEL, PYTHON
 

@@ -64,4 +64,4 @@ def test_a_system_that_cannot_take_a_model_is_left_out(context: Context) -> None
 def test_two_deviations_stand_in_one_cell() -> None:
     cell = VersionCell("kafka-3.8.1", "m", ModelOutcome.DEVIATES, ("A", "B"), ("B",))
     assert (cell.short, cell.verdict) == ("A B", Verdict.FAIL)
-    assert cell.told() == "deviates: A, B; not expected of this version: B"
+    assert cell.line() == "deviates: A, B; not expected of this version: B"

@@ -37,7 +37,7 @@ def test_a_break_of_which_the_table_says_nothing_fails(
     [shown] = weakened(context, [one_model(str(MODEL))], FIRST)
 
     assert shown.verdict is Verdict.FAIL
-    assert "which the table does not say" in shown.told()
+    assert "which the table does not say" in shown.line()
 
 
 def test_without_deviations_everything_holds(context: Context) -> None:

@@ -40,16 +40,16 @@ def test_the_clean_copy_survives_what_kills_a_faulty_one(catalogue: Catalogue) -
 
     assert (clean.killed, clean.note) == (False, "")
     assert clean.steps > 4_000
-    assert (faulty.found.killed, faulty.found.oracle) == (True, "transition suite")
-    assert faulty.found.counterexample_length == 2
+    assert (faulty.search.killed, faulty.search.oracle) == (True, "transition suite")
+    assert faulty.search.counterexample_length == 2
     assert 'would take ShrinkIsr("b1", "b2"), which the spec does not enable' in "\n".join(
-        faulty.found.story
+        faulty.search.story
     )
 
 
 def test_a_fault_that_never_ends_is_killed() -> None:
     groups = load_catalogue(resource_root() / GROUPS)
-    found = run_fault(groups, the_fault(groups, "E11"), QUICK).found
+    found = run_fault(groups, the_fault(groups, "E11"), QUICK).search
 
     assert (found.killed, found.oracle) == (True, "interrupted steps")
     assert found.counterexample_length == 10
@@ -116,8 +116,8 @@ def test_tests_of_impl_run_against_the_faulty_copy(catalogue: Catalogue) -> None
     other = "tests/unit/impl/fetcher/test_fetcher_rules.py::test_partitions_take_turns"
     blind = msgspec.structs.replace(fault, unseen=BlindSpot(fault.unseen.reason, (other,)))
 
-    assert run_fault(catalogue, fault, QUICK).found.killed
-    survived = run_fault(catalogue, blind, QUICK).found
+    assert run_fault(catalogue, fault, QUICK).search.killed
+    survived = run_fault(catalogue, blind, QUICK).search
     assert not survived.killed
     assert "1 passed" in survived.note
 

@@ -83,7 +83,7 @@ def group_record(offset: int, generation: int) -> dict[str, Any]:
 
 def test_the_page_shows_all_and_runs_nothing(browser: Browser, tmp_path: Path) -> None:
     found = inspect(evidence(tmp_path))
-    kinds = {one.kind for one in found.found}
+    kinds = {one.kind for one in found.discoveries}
     assert {"HighWatermarkWithinLog", "CommittedNeverLost", "GenerationsNeverFall"} <= kinds
     path = tmp_path / "index.html"
     path.write_text(page.dumps(found), "utf-8")
@@ -91,7 +91,9 @@ def test_the_page_shows_all_and_runs_nothing(browser: Browser, tmp_path: Path) -
     browser.open(path)
     assert browser.errors() == []
     assert browser.run("return window.hacked === undefined")
-    assert browser.run("return document.querySelectorAll('article').length") == len(found.found)
+    assert browser.run("return document.querySelectorAll('article').length") == len(
+        found.discoveries
+    )
     text = browser.run("return document.body.textContent")
     assert "{{ 7 * 7 }}" in text
     assert "truncates from 9 to 4: cut exposed records" in text

@@ -153,7 +153,7 @@ def test_a_planted_fault_is_found(clean: Path, tmp_path: Path, kind: str) -> Non
     assert fault.needs(site)
     planted = fault.plant(site, fault.at(site, "b2"))
     found = judged(copies, tmp_path, logs=True)
-    told = [one for one in found.found if one.kind in fault.told_by]
+    told = [one for one in found.discoveries if one.kind in fault.told_by]
     assert any(not one.brokers or set(one.brokers) & set(planted.brokers) for one in told), planted
     verdict = Verdict.FAIL if fault.proved else Verdict.INCONCLUSIVE
     assert any(one.verdict in (verdict, Verdict.FAIL) for one in told), planted
@@ -176,8 +176,8 @@ def test_a_wrong_identity_or_format_accuses_nobody_else(
     site = Site(copies, TOPIC, BROKERS, random.Random(1))
     fault.plant(site, fault.at(site, "b2"))
     found = judged(copies, tmp_path, logs=logs)
-    assert {one.kind for one in found.found} <= fault.told_by
-    assert found.found
+    assert {one.kind for one in found.discoveries} <= fault.told_by
+    assert found.discoveries
 
 
 def a_moment_within(clean: Path) -> int:
@@ -201,7 +201,7 @@ def test_what_was_not_asked_for_is_not_missed(
     clean: Path, tmp_path: Path, filters: Callable[[Path], Filters]
 ) -> None:
     found = judged(clean, tmp_path, filters(clean))
-    assert (found.verdict, found.found) == (Verdict.PASS, ())
+    assert (found.verdict, found.discoveries) == (Verdict.PASS, ())
 
 
 def test_a_log_of_which_a_segment_cannot_be_read_is_not_accused(
@@ -213,7 +213,7 @@ def test_a_log_of_which_a_segment_cannot_be_read_is_not_accused(
     link = copies / "b2" / "data" / f"{TOPIC}-0" / f"{99:020}.log"
     link.symlink_to(tmp_path / "elsewhere")
     found = judged(copies, tmp_path)
-    assert (found.verdict, found.found) == (Verdict.INCONCLUSIVE, ())
+    assert (found.verdict, found.discoveries) == (Verdict.INCONCLUSIVE, ())
     (one,) = (one for one in found.unjudged if one.matters)
     assert (one.subject, one.what) == (f"{TOPIC}-0", "the log of b2")
     assert "a link that leads out" in one.why

@@ -91,8 +91,8 @@ def test_the_bench_shows_how_each_fault_was_found(tmp_path: Path) -> None:
         collector(event)
 
     (result,) = run_bench(select([catalogue], ["A41"]), BugEffort(traces=0), emit, tmp_path)
-    assert result.found.shown is not None
-    assert result.found.shown.key == "ShrinkIsr:not_enabled"
+    assert result.search.shown is not None
+    assert result.search.shown.key == "ShrinkIsr:not_enabled"
     kept = tmp_path / "bug-A41.itf.json"
     assert result.to_json()["artifact"] == str(kept)
     assert "FIXED (2 steps)" in kconform(tmp_path, f"replay {kept}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from conformance.deviations.table import Deviation
 from conformance.errors import DataError, UserError
 from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.check import CheckOptions
@@ -21,7 +22,6 @@ from conformance.stages.deviations import Presence, deviations
 from conformance.stages.overridden import with_deviations
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
-from conformance.systems.deviations import Deviation
 from conformance.systems.external import CHANNELS, ProcessTransport
 from conformance.systems.kafka import KafkaFactory
 from conformance.systems.kafka.bridge import bridge_command

@@ -133,7 +133,7 @@ def test_the_version_of_a_request_is_chosen(
 def test_a_fault_of_a_coordinator_is_found_through_its_port(
     fault: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two of the faults that `benchmarks/wire_faults.py` looks for."""
+    """Two of the faults that `experiments/wire_faults.py` looks for."""
     (wanted,) = (one for one in load_catalogue(FAULTS).faults if one.id == fault)
     with relocated(wanted) as folder, served(folder=folder) as address:
         system = f"wire:{address}?initial-delay={INITIAL_DELAY}&session=400&min-session=10"

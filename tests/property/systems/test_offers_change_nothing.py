@@ -13,11 +13,11 @@ from typing import Protocol, cast
 
 import pytest
 
+from conformance.registry import BUILT_IN
 from conformance.replay.engine import close
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.suites.walks import random_walks
 from conformance.systems.protocol import CannotSnapshot, Offers, Snapshots, SystemUnderTest
-from conformance.systems.registry import BUILT_IN
 from conformance.systems.rewinding import Snapshot
 from conformance.tla import Action, Value
 
@@ -31,6 +31,8 @@ MODELS = (
     "controller/elections-2b",
     "delayed/both-keys",
     "delayed/two-deadlines",
+    "directories/cancels",
+    "directories/restarts",
     "group/protocols-2m",
     "group/static-restart-2m",
     "replication/bench/kip320-fine-2b",
@@ -81,7 +83,7 @@ def held(system: object) -> list[tuple[object, object]] | None:
     except CannotSnapshot:
         return None
     assert isinstance(taken, Snapshot)
-    return [(one, content) for _, one, content in taken.held]
+    return [(one, content) for _, one, content in taken.entries]
 
 
 def differing(before: list[tuple[object, object]], after: list[tuple[object, object]]) -> list[str]:

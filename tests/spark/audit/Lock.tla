@@ -23,5 +23,7 @@ Next == (\E client \in Clients : Take(client)) \/ Drop
 
 CountIsLength == count = Len(log)
 HolderIsLast == holder # "nobody" => holder = log[Len(log)]
+Partial == count < 2 \/ log[count + 9] = "a"
+Never == log[count + 9] = "a"
 CountNeverFalls == [][count' >= count]_<<holder, count, log>>
 ====

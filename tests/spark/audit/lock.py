@@ -45,13 +45,12 @@ def spec() -> Spec:
 
 
 @cache
-def rules(*, native: bool = False) -> Rulebook:
-    columns = infer_columns(VARIABLES, reachable()[0])
-    return compile_rules(spec(), columns.schema, ACTIONS, INVARIANTS, PROPERTIES, native=native)
+def rules(invariants: tuple[str, ...] = INVARIANTS) -> Rulebook:
+    return compile_rules(spec(), ACTIONS, invariants, PROPERTIES)
 
 
-def evaluator(store: TraceStore) -> Evaluator:
-    return Evaluator.of(spec(), store, INVARIANTS, PROPERTIES)
+def evaluator(store: TraceStore, invariants: tuple[str, ...] = INVARIANTS) -> Evaluator:
+    return Evaluator.of(spec(), store, invariants, PROPERTIES)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,15 +14,16 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from conformance.audit import sql as sql_module
 from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options, audit
 from conformance.audit.explain import EvaluatedSpec
 from conformance.audit.result import AuditResult
-from conformance.audit.rules import AuditRule
 from conformance.errors import DataError
 from conformance.events import Emit, Event, Finding, StageFinished, StageStarted, ignore
 from conformance.spark.workers import OnSpark
 from conformance.tla import fingerprint
+from conformance.tla.spark.formulas import Truth
 from conformance.traces.manifest import Manifest
 from conformance.traces.model import Trace, TraceEnd
 from conformance.traces.rows import TraceRows
@@ -91,6 +93,34 @@ def by(
     )
 
 
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session, without generated code: for few rows a plan takes longer to compile."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield spark
+    for key in settings:
+        spark.conf.unset(key)
+
+
+def check_sql(
+    spark: SparkSession, store: TraceStore, model: ModelTable | None, folder: Path
+) -> AuditResult:
+    """By SQL the same is said as here, and the same bytes are written."""
+    options = Options(listing=folder / "python"), Options(listing=folder / "sql", sql=True)
+    python = by(Here(), store, model, options[0])
+    sql = by(OnSpark(spark), store, model, options[1])
+    assert said(sql) == said(python)
+    assert written(folder / "sql") == written(folder / "python")
+    assert sql.disputed == 0
+    assert all(choice.by_sql == choice.rows for choice in sql.choices)
+    return sql
+
+
 def written(listing: Path) -> dict[str, bytes]:
     """The files of an audit's listing; it is absent if all traces pass."""
     return {path.name: path.read_bytes() for path in sorted(listing.glob("*"))}
@@ -98,7 +128,7 @@ def written(listing: Path) -> dict[str, bytes]:
 
 def said(result: AuditResult) -> AuditResult:
     """What an audit says, whatever it took."""
-    return replace(result, seconds=0, scan_seconds=0, formula_seconds=0)
+    return replace(result, seconds=0, scan_seconds=0, formula_seconds=0, choices=())
 
 
 def counts(result: AuditResult) -> tuple[int, int, int, int]:
@@ -150,6 +180,8 @@ DROP_BACK = of_states(100, INITIAL, (0, TAKEN), (2, INITIAL))
 NOT_ENABLED = of_states(101, INITIAL, (2, INITIAL))
 WRONG_LOG = of_states(102, INITIAL, (0, ("a", 1, ("b",))))
 WRONG_START = of_states(103, FREED, (1, ("b", 2, ("a", "b"))))
+TOO_MANY = of_states(105, ("nobody", 3, ()), (0, ("a", 4, ("a",))))
+FALLING = of_states(106, ("nobody", 2, ()), (0, ("a", 1, ("a",))))
 LATE = of_states(104, INITIAL, (0, TAKEN), (2, FREED), (0, ("a", 3, ("a", "a"))), (2, FREED))
 
 
@@ -268,7 +300,7 @@ def test_a_store_may_lie_in_a_folder_of_any_name(
     ],
 )
 def test_an_unknown_state_or_action_is_inconclusive(
-    spark: SparkSession, tmp_path: Path, states: list[int], actions: list[int], reason: str
+    interpreted: SparkSession, tmp_path: Path, states: list[int], actions: list[int], reason: str
 ) -> None:
     columns = infer_columns(lock.VARIABLES, [INITIAL, TAKEN])
     rows = TraceRows()
@@ -278,34 +310,39 @@ def test_an_unknown_state_or_action_is_inconclusive(
         writer.add_chunk(write_chunk(writer.folder, 0, rows))
         prints = [fingerprint(INITIAL), fingerprint(TAKEN)]
         writer.write_states(np.array(prints), [INITIAL, TAKEN])
-    result = judge(spark, TraceStore.open(tmp_path / "s"), lock.model_table())
+    result = judge(interpreted, TraceStore.open(tmp_path / "s"), lock.model_table())
+    check_sql(interpreted, TraceStore.open(tmp_path / "s"), None, tmp_path)
     assert counts(result) == (2, 1, 0, 1)
     assert reason in result.unjudged[0].reason
 
 
-def test_native_columns_say_what_the_evaluator_says(spark: SparkSession, tmp_path: Path) -> None:
-    store = save(tmp_path / "s", [*good(), WRONG_LOG, WRONG_START, LATE])
-    evaluator = lock.evaluator(store)
-    by_python, native = (
-        audit(OnSpark(spark), store, lock.rules(native=native), evaluator)
-        for native in (False, True)
-    )
-    assert native.accounting == by_python.accounting
-    assert native.accounting.failed == 3
-    assert native.coverage == by_python.coverage
-    assert [f.key for f in native.findings] == [f.key for f in by_python.findings]
+@pytest.mark.parametrize("with_table", [True, False])
+def test_sql_finds_what_the_evaluator_finds(
+    interpreted: SparkSession, tmp_path: Path, with_table: bool
+) -> None:
+    faults = [NOT_ENABLED, WRONG_LOG, WRONG_START, LATE, TOO_MANY, FALLING]
+    unseen = of_states(107, INITIAL, (0, ("a", None, ("a",))), (2, FREED))
+    undefined = of_states(108, INITIAL, (0, ("a", 1, ())))
+    unfit = of_states(109, INITIAL, (0, ("a", "one", ("a",))))
+    store = save(tmp_path / "s", [*good(), *faults, unseen, undefined, unfit])
+    model = lock.model_table() if with_table else None
+    result = check_sql(interpreted, store, model, tmp_path)
+    assert result.accounting.failed >= len(faults)
+    asked = ["invariants", "action properties", "Take"]
+    assert [choice.formulas for choice in result.choices] == asked
 
 
 def test_an_undefined_formula_is_inconclusive_never_a_pass(
-    spark: SparkSession, tmp_path: Path
+    interpreted: SparkSession, tmp_path: Path
 ) -> None:
-    partial = AuditRule("Partial", "CASE WHEN count < 2 THEN true END", "'undefined from 2 on'")
-    rules = replace(lock.rules(), invariants=[partial], native=True)
     store = save(tmp_path / "s", good())
-    result = audit(OnSpark(spark), store, rules, lock.evaluator(store))
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.accounting.inconclusive > 0
-    assert result.unjudged[0].reason == "Partial: undefined from 2 on"
+    for workers, sql in ((Here(), None), (OnSpark(interpreted), True)):
+        rules, evaluator = lock.rules(("Partial",)), lock.evaluator(store, ("Partial",))
+        result = audit(workers, store, rules, evaluator, options=Options(sql=sql))
+        assert result.verdict is Verdict.INCONCLUSIVE
+        assert result.accounting.inconclusive > 0
+        assert result.unjudged[0].reason.startswith("Partial: ")
+        assert 0 < result.coverage.judged["Partial"] < result.distinct_states
 
 
 def test_no_trace_is_never_a_pass(spark: SparkSession, tmp_path: Path) -> None:
@@ -325,14 +362,54 @@ def test_an_action_that_never_fired_makes_a_pass_vacuous(
 
 
 def test_a_formula_that_had_a_value_nowhere_makes_a_pass_vacuous(
-    spark: SparkSession, tmp_path: Path
+    interpreted: SparkSession, tmp_path: Path
 ) -> None:
-    never = AuditRule("Never", "CAST(NULL AS boolean)")
-    rules = replace(lock.rules(), invariants=[never], native=True)
     store = save(tmp_path / "s", good())
-    result = audit(OnSpark(spark), store, rules, lock.evaluator(store))
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert "the formula Never had a value nowhere" in result.vacuous
+    for workers, sql in ((Here(), None), (OnSpark(interpreted), True)):
+        rules, evaluator = lock.rules(("Never",)), lock.evaluator(store, ("Never",))
+        result = audit(workers, store, rules, evaluator, options=Options(sql=sql))
+        assert result.verdict is Verdict.INCONCLUSIVE
+        assert "the formula Never had a value nowhere" in result.vacuous
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("TRUE", "FALSE", "FALSE by Spark SQL, TRUE by Python"),
+        ("FALSE", "TRUE", "TRUE by Spark SQL, FALSE by Python"),
+    ],
+)
+def test_two_evaluators_that_disagree_are_a_fault_with_both_answers(
+    interpreted: SparkSession, tmp_path: Path, right: str, wrong: str, said: str
+) -> None:
+    """The SQL of each kind of formula in turn is that of another formula."""
+    bad = [WRONG_LOG, TOO_MANY, FALLING] if right == "FALSE" else []
+    store = save(tmp_path / "s", [*good(), *bad])
+    for kind in ("compile_state_formulas", "compile_action_formulas"):
+        right_one = getattr(sql_module, kind)
+
+        def mistaken(program, names, schema, compiled=right_one):  # type: ignore[no-untyped-def]
+            return [
+                replace(f, formula=Truth(wrong == "TRUE")) for f in compiled(program, names, schema)
+            ]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sql_module, kind, mistaken)
+            events: list[Event] = []
+            result = audit(
+                OnSpark(interpreted),
+                store,
+                lock.rules(),
+                lock.evaluator(store),
+                options=Options(sql=True),
+                emit=events.append,
+            )
+        assert result.disputed > 0
+        assert result.verdict is (Verdict.FAIL if bad else Verdict.ERROR)
+        assert isinstance(events[-1], StageFinished)
+        assert events[-1].fault
+        (finding,) = (f for f in result.findings if f.key == "audit-sql-and-python")
+        assert said in finding.message
 
 
 def test_a_table_that_the_formula_contradicts_is_an_error(

@@ -84,7 +84,7 @@ def test_slices_are_judged_alike_here_and_by_workers(
     here = inspect(evidence, tmp_path / "here")
     there = inspect(evidence, tmp_path / "there", workers=OnDemand(wanted=True))
     assert here.partition_count == 4
-    assert [one.key for one in there.found] == [one.key for one in here.found] != []
+    assert [one.key for one in there.discoveries] == [one.key for one in here.discoveries] != []
     assert (there.truths, there.unjudged) == (here.truths, here.unjudged)
     assert list(there.partitions) == list(here.partitions)
     for name in SCHEMAS:

@@ -27,7 +27,7 @@ SOME_ACTIONS = {
     "Replication": ("BecomeFollower", "ProcessFetchResponse"),
     "GroupMembership": ("ProcessJoinGroup", "SendHeartbeat"),
 }
-"""All of them are asked by benchmarks/spark_differential.py, which takes minutes."""
+"""All of them are asked by experiments/spark_differential.py, which takes minutes."""
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from conformance.audit.evaluator import (
     UNKNOWN_STATE,
     UNOBSERVED,
     Evaluator,
+    StateRows,
     _AuditWorker,
     bound_worker,
 )
@@ -51,10 +52,19 @@ def worker(tmp_path: Path) -> _AuditWorker:
     return _AuditWorker(pickle.loads(lock.evaluator(save(tmp_path / "s", traces)).payload))
 
 
+def judged_states(store: TraceStore) -> pa.RecordBatch:
+    (path,) = store.files("states")
+    return bound_worker(lock.evaluator(store)).judge_rows(StateRows(path, 0, 9))
+
+
 def test_states_are_judged_by_every_invariant(tmp_path: Path) -> None:
     traces = [of_states(place, INITIAL, (0, state)) for place, state in enumerate(STATES)]
     store = save(tmp_path / "s", traces)
-    judged = bound_worker(lock.evaluator(store)).judge_file(store.files("states")[0]).to_pylist()
+    judged = (
+        bound_worker(lock.evaluator(store))
+        .judge_rows(StateRows(store.files("states")[0], 0, 9))
+        .to_pylist()
+    )
     found = {row[FINGERPRINT]: (row["violations"], row["doubts"], row["states"]) for row in judged}
     (doubt,) = found[number(UNDEFINED)][1]
     assert doubt.startswith("HolderIsLast: ")
@@ -67,7 +77,9 @@ def test_states_are_judged_by_every_invariant(tmp_path: Path) -> None:
 
 def test_where_no_state_is_whole_the_columns_still_have_their_types(tmp_path: Path) -> None:
     store = save(tmp_path / "s", [of_states(0, HALF)])
-    judged = bound_worker(lock.evaluator(store)).judge_file(store.files("states")[0])
+    judged = bound_worker(lock.evaluator(store)).judge_rows(
+        StateRows(store.files("states")[0], 0, 9)
+    )
     assert len(judged) == 0
     assert judged.schema.names == [FINGERPRINT, "violations", "doubts", "states"]
     texts = pa.list_(pa.string())
@@ -199,13 +211,15 @@ def test_damage_is_noticed_before_a_state_is_judged(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"states/part-00000\.parquet .* page integrity"):
         worker._states([print_])
     with pytest.raises(DataError, match=r"states/part-00000\.parquet .* page integrity"):
-        worker.judge_file(path)
+        worker.judge_rows(StateRows(path, 0, 9))
 
 
 def test_a_file_of_states_is_judged_as_its_bad_states_and_all_others(tmp_path: Path) -> None:
     store = save(tmp_path / "s", [of_states(0, INITIAL, (0, TAKEN), (0, WRONG), (0, HALF))])
-    judge_file = bound_worker(lock.evaluator(store)).judge_file
-    judged = pa.Table.from_batches([judge_file(path) for path in store.files("states")])
+    judge_rows = bound_worker(lock.evaluator(store)).judge_rows
+    judged = pa.Table.from_batches(
+        [judge_rows(StateRows(path, 0, 9)) for path in store.files("states")]
+    )
     assert judged.to_pylist() == [
         {
             FINGERPRINT: number(WRONG),
@@ -219,7 +233,9 @@ def test_a_file_of_states_is_judged_as_its_bad_states_and_all_others(tmp_path: P
 
 def test_of_a_file_without_a_good_state_only_the_bad_ones_are_told(tmp_path: Path) -> None:
     store = save(tmp_path / "s", [of_states(0, WRONG), of_states(1, HALF)])
-    judged = bound_worker(lock.evaluator(store)).judge_file(store.files("states")[0])
+    judged = bound_worker(lock.evaluator(store)).judge_rows(
+        StateRows(store.files("states")[0], 0, 9)
+    )
     assert [row["states"] for row in judged.to_pylist()] == [1]
 
 

@@ -23,9 +23,8 @@ from conformance.traces.writer import write_store
 TAKE, DROP = Action("Take", ("a",)), Action("Drop")
 RULES = Rulebook(
     variables=("holder", "count"),
-    actions=2,
     initial=frozenset(),
-    invariants=[AuditRule("TypeOK", "", location="Lock:3:1")],
+    invariants=[AuditRule("TypeOK", location="Lock:3:1")],
     places={"Take": "Lock:6:1", "Drop": "Lock:7:1", "Init": "Lock:2:1"},
 )
 

@@ -165,10 +165,9 @@ def test_without_a_model_only_the_starts_are_known_to_be_legal() -> None:
 def test_a_formula_is_found_where_the_spec_states_it() -> None:
     rules = Rulebook(
         variables=("x",),
-        actions=1,
         initial=frozenset(),
-        invariants=[AuditRule("TypeOK", "", location="S:3"), AuditRule("Safe", "", location="S:4")],
-        properties=[AuditRule("Grows", "", location="S:5"), AuditRule("Placeless", "")],
+        invariants=[AuditRule("TypeOK", location="S:3"), AuditRule("Safe", location="S:4")],
+        properties=[AuditRule("Grows", location="S:5"), AuditRule("Placeless")],
         places={"Take": "S:6", "Init": "S:2", "Placeless": "S:7"},
     )
     places = {name: rules.location(name) for name in ("TypeOK", "Safe", "Grows", "Init")}
@@ -215,6 +214,7 @@ def test_the_report_s_figures_are_those_of_the_audit() -> None:
         "collision_probability": 1e-9,
         "vacuous": ["the action B never fired"],
         "unjudged": [{"reason": "not observed", "traces": 3, "trace": "12", "step": 4}],
+        "evaluators": [],
         "seconds": 3.142,
         "scan_seconds": 1.001,
         "formula_seconds": 2.001,

@@ -23,8 +23,8 @@ from conformance.bugs.fault import (
 )
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import find_models
+from conformance.registry import BUILT_IN
 from conformance.resources import resource_root
-from conformance.systems.registry import BUILT_IN
 
 ONE_FAULT = """
 system = "replication"

@@ -17,8 +17,8 @@ from conformance.bugs.covered import (
 from conformance.bugs.mutants import draw, mutants_of
 from conformance.bugs.scope import files_of
 from conformance.errors import UserError
+from conformance.registry import BUILT_IN
 from conformance.resources import resource_root
-from conformance.systems.registry import BUILT_IN
 
 TEXT = """\
 LIMIT = 3

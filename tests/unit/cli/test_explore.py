@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.cli.explore import _constants
+from conformance.cli.options import constants_of
 from conformance.errors import UserError
 from conformance.stages.context import one_model, with_constants
 
@@ -12,7 +12,7 @@ MODEL = one_model("replication/bench/kip320-fine-2b")
 
 
 def test_a_constant_replaces_the_models() -> None:
-    larger = with_constants(MODEL, _constants(["Epochs=1..9", " Offsets = 0..5 "]))
+    larger = with_constants(MODEL, constants_of("--constant", ["Epochs=1..9", " Offsets = 0..5 "]))
 
     assert (larger.constants["Epochs"], larger.constants["Offsets"]) == ("1..9", "0..5")
     assert larger.constants["Brokers"] == MODEL.constants["Brokers"]
@@ -33,8 +33,10 @@ def test_a_constant_that_the_model_does_not_have_is_told() -> None:
 @pytest.mark.parametrize("text", ["Epochs", "Epochs=", "Epochs= "])
 def test_a_constant_without_a_value_is_told(text: str) -> None:
     with pytest.raises(UserError, match="give NAME=EXPRESSION"):
-        _constants([text])
+        constants_of("--constant", [text])
 
 
 def test_an_expression_may_hold_an_equals_sign() -> None:
-    assert _constants(["Epochs={e \\in 1..9: e /= 3}"]) == {"Epochs": "{e \\in 1..9: e /= 3}"}
+    assert constants_of("--constant", ["Epochs={e \\in 1..9: e /= 3}"]) == {
+        "Epochs": "{e \\in 1..9: e /= 3}"
+    }

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conformance.client.answers import WISHES
 from conformance.client.duties import AIMS, FATAL, Act, DutyKind
-from conformance.client.example import ClientKind, ExamplePlan, _Example, aim_of
+from conformance.client.example import (
+    ClientKind,
+    ExamplePlan,
+    _Example,
+    aims_of,
+    has_instance,
+)
 from conformance.client.subject import JoiningClient
 
-STATIC = JoiningClient("orders", frozenset({"range"}), "instance", joins_twice=True)
+DYNAMIC = JoiningClient("orders", frozenset({"range"}), None, joins_twice=True)
+STATIC = replace(DYNAMIC, instance="instance")
 REFUSED = [api for api, errors in WISHES.items() if errors]
-EXAMPLES = range(1, 2 * len(AIMS) + 1)
+OF_DYNAMIC = {aim for aim in AIMS if aim.answer != "FENCED_INSTANCE_ID"}
 
 
 def test_every_error_that_has_a_client_join_again_or_end_is_an_aim() -> None:
@@ -31,11 +39,16 @@ def test_every_error_that_has_a_client_join_again_or_end_is_an_aim() -> None:
     assert {aim.owes for aim in AIMS} == {Act.JOIN, Act.END}
 
 
-def test_each_aim_has_an_example_of_a_static_member_and_one_of_a_dynamic() -> None:
-    assert {aim_of(number) for number in EXAMPLES if number % 2} == set(AIMS)
-    assert {aim_of(number) for number in EXAMPLES if number % 2 == 0} == set(AIMS)
-    assert Counter(map(aim_of, EXAMPLES)) == dict.fromkeys(AIMS, 2)
-    assert aim_of(EXAMPLES[-1] + 1) == aim_of(1)
+@pytest.mark.parametrize(("is_static", "aims"), [(True, set(AIMS)), (False, OF_DYNAMIC)])
+def test_each_aim_that_a_kind_of_client_can_come_to_has_an_example(
+    aims: set[DutyKind], *, is_static: bool
+) -> None:
+    numbers = [n for n in range(1, 2 * len(AIMS) + 1) if has_instance(n) is is_static]
+    assert {aims_of(number, is_static=is_static)[0] for number in numbers} == aims
+    for number in numbers:
+        assert Counter(aims_of(number, is_static=is_static)) == dict.fromkeys(aims, 1)
+    again = aims_of(numbers[-1] + 2, is_static=is_static)
+    assert again == aims_of(numbers[0], is_static=is_static)
 
 
 def no_kind(subject: JoiningClient) -> ClientKind:
@@ -43,19 +56,24 @@ def no_kind(subject: JoiningClient) -> ClientKind:
     raise AssertionError(subject)
 
 
-def example_of(aim: DutyKind, folder: Path) -> _Example:
-    """A static member's example with this aim, before anything has been answered."""
-    number = next(one for one in EXAMPLES if one % 2 == 0 and aim_of(one) == aim)
-    example = _Example(ExamplePlan("x", 1), number, no_kind, False, folder)
-    example.subject = STATIC
+def example_of(aim: DutyKind, subject: JoiningClient, folder: Path) -> _Example:
+    """An example of this client with this aim, before anything has been answered."""
+    example = _Example(ExamplePlan("x", 1), 2, no_kind, False, folder)
+    example.subject = subject
+    static = subject.instance is not None
+    numbers = range(1, 2 * len(AIMS) + 1)
+    example._aims = next(aims for n in numbers if (aims := aims_of(n, is_static=static))[0] == aim)
     return example
 
 
 @pytest.mark.parametrize("aim", AIMS, ids=str)
+@pytest.mark.parametrize("subject", [STATIC, DYNAMIC], ids=["static", "dynamic"])
 def test_an_example_mostly_wishes_its_aim_until_it_is_reached(
-    aim: DutyKind, tmp_path: Path
+    aim: DutyKind, subject: JoiningClient, tmp_path: Path
 ) -> None:
-    example = example_of(aim, tmp_path)
+    if subject is DYNAMIC and aim not in OF_DYNAMIC:
+        return  # no example of such a client has this aim: the test above
+    example = example_of(aim, subject, tmp_path)
     first = Counter(example._wishes(aim.api)[0] for _ in range(200))
     assert first[aim.answer] > 100, first
     others = {api: {example._wishes(api)[0] for _ in range(200)} for api in REFUSED}
@@ -63,3 +81,22 @@ def test_an_example_mostly_wishes_its_aim_until_it_is_reached(
     example._duties.owe(aim, 1.0)  # the aim is reached
     first = Counter(example._wishes(aim.api)[0] for _ in range(200))
     assert first[aim.answer] < 100, first
+
+
+def test_an_answer_for_which_a_variant_asks_nothing_is_an_aim_no_longer(tmp_path: Path) -> None:
+    aim = next(kind for kind in AIMS if (kind.api, kind.owes) == ("OffsetCommit", Act.END))
+    example = example_of(aim, STATIC, tmp_path)
+    assert example._aim == aim
+    example.given[aim.api, aim.answer] = 2  # and nothing was owed
+    assert example._aim == example._aims[1] != aim
+    example._duties.owe(aim, 1.0)
+    assert example._aim == aim
+
+
+def test_a_client_that_commits_nothing_gets_aims_of_other_requests(tmp_path: Path) -> None:
+    aim = next(kind for kind in AIMS if kind.api == "OffsetCommit")
+    example = example_of(aim, DYNAMIC, tmp_path)
+    example.answered = example.plan.requests
+    assert example._aim.api != "OffsetCommit"
+    example._seen["OffsetCommit", "STABLE"] += 1
+    assert example._aim == aim

@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from conformance.client.answers import AllowedAnswers
 from conformance.client.duties import AIMS, DutyKind
-from conformance.client.example import LIMITS, silent
+from conformance.client.example import LIMITS, aims_of, silent
 from conformance.client.messages import (
     SENDS,
     Messages,
@@ -284,30 +284,59 @@ def test_a_refused_sync_group_is_sent_again_by_a_variant_only(
         assert loop.sends(sync(1, "m1-01")) is allowed
 
 
-@pytest.fixture(scope="module")
-def static() -> Spec:
-    return spec_of("java", STATIC)
+KINDS_OF_CLIENTS = {
+    "static": STATIC,
+    "dynamic": SUBJECT,
+    "dynamic of JoinGroup 3": replace(SUBJECT, joins_twice=False),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS_OF_CLIENTS)
+def client_kind(request: pytest.FixtureRequest) -> tuple[Spec, JoiningClient]:
+    """The coordinator is the same in all variants."""
+    subject = KINDS_OF_CLIENTS[request.param]
+    return spec_of("java", subject), subject
+
+
+def rejoins(loop: Loop) -> None:
+    """A member of generation 1 is told to join again, and does."""
+    assert loop.sends(heartbeat(1))
+    loop.answers_with("REBALANCE_IN_PROGRESS", "heartbeat")
+    assert loop.hears(given_up_event(frozenset({0, 1}), "revoked"))
+    assert loop.sends(join(NAMES.real("m1-01")))
 
 
 @pytest.mark.parametrize("aim", AIMS, ids=str)
-def test_every_answer_that_an_example_aims_at_can_be_given(static: Spec, aim: DutyKind) -> None:
-    loop = Loop(static, STATIC)
+def test_every_answer_that_an_example_aims_at_can_be_given(
+    client_kind: tuple[Spec, JoiningClient], aim: DutyKind
+) -> None:
+    spec, subject = client_kind
+    if aim not in aims_of(1, is_static=subject.instance is not None):
+        assert aim.answer == "FENCED_INSTANCE_ID"
+        return
+    loop = Loop(spec, subject)
     lane = "heartbeat" if aim.api in ("Heartbeat", "OffsetCommit") else "channel"
     assert loop.sends(join(""))
+    if subject is SUBJECT:
+        assert loop.answers_with("MEMBER_ID_REQUIRED") == "MEMBER_ID_REQUIRED"
+        assert loop.sends(join(NAMES.real("m1-01")))
     assert loop.answers_with("NONE, leader") == "NONE, leader"
-    assert loop.sends(sync(1, "m1-01"))
-    if aim.api != "SyncGroup":
+    stale = aim.answer == "ILLEGAL_GENERATION"  # by a fail-over to the generation before
+    if aim.api != "SyncGroup" or stale:
+        assert loop.sends(sync(1, "m1-01"))
         assert loop.answers_with("NONE") == "NONE"
         assert loop.hears(assigned_event(frozenset({0, 1}), "assigned"))
+    if aim.api == "JoinGroup" or (stale and aim.api != "OffsetCommit"):
+        rejoins(loop)
+    if stale and aim.api != "OffsetCommit":
+        assert loop.answers_with("NONE, leader") == "NONE, leader"
+    generation = 2 if stale and aim.api != "OffsetCommit" else 1
+    if aim.api == "SyncGroup":
+        assert loop.sends(sync(generation, "m1-01"))
     if aim.api == "Heartbeat":
-        assert loop.sends(heartbeat(1))
+        assert loop.sends(heartbeat(generation))
     if aim.api == "OffsetCommit":
         assert loop.sends(commit(1, "m1-01"))
-    if aim.api == "JoinGroup":
-        assert loop.sends(heartbeat(1))
-        loop.answers_with("REBALANCE_IN_PROGRESS", "heartbeat")
-        assert loop.hears(given_up_event(frozenset({0, 1}), "revoked"))
-        assert loop.sends(join(NAMES.real("m1-01")))
     assert loop.answers_with(aim.answer, lane) == aim.answer
 
 

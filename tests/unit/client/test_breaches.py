@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from conformance.client import given as given_module
 from conformance.client.breaches import (
     Breach,
     assignment_of,
@@ -39,6 +38,7 @@ from tests.unit.client.asked import (
     join_request,
     sync_request,
 )
+from tests.unit.client.readings import Readings
 
 KAFKA_GO = bytes.fromhex("00010000000100086b636f6e666f726dffffffff")
 """The subscription of kafka-go 0.4.51, as it came: version 1 without OwnedPartitions."""
@@ -111,9 +111,14 @@ PLACE = ("kconform", 0)
 
 
 @pytest.fixture
-def given() -> GivenAnswers:
+def readings() -> Readings:
+    return Readings()
+
+
+@pytest.fixture
+def given(readings: Readings) -> GivenAnswers:
     """Partition 0 in generation 2; records 0 to 2 of it."""
-    subject = GivenAnswers(RecordLogs(3))
+    subject = GivenAnswers(readings.clock, RecordLogs(3))
     subject.logs.read(PLACE, 0)
     answer = newest("sync_group", "response").SyncGroupResponse(
         throttle_time=NO_TIME,
@@ -162,10 +167,11 @@ def fetch(*partitions: int) -> Any:
 
 
 def test_a_fetch_is_of_what_the_client_holds_once_it_has_read_its_assignment(
-    given: GivenAnswers, monkeypatch: pytest.MonkeyPatch
+    given: GivenAnswers, readings: Readings
 ) -> None:
-    assert list(given.fetched(fetch(1), reads=60.0)) == []
-    monkeypatch.setattr(given_module.time, "monotonic", lambda: 1e12)
+    readings.late(60.0)  # of which the loop was late for nearly all
+    assert list(given.fetched(fetch(1), reads=1.5)) == []
+    readings.in_time(2.0)
     assert list(given.fetched(fetch(0), reads=1.5)) == []
     (breach,) = given.fetched(fetch(0, 1), reads=1.5)
     assert "fetches a partition that it was not assigned" in breach.title

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.client import duties as module
 from conformance.client.answers import GOOD, WISHES
 from conformance.client.duties import KINDS, Act, Duties, DutyKind, duty_kind, not_exercised
+from tests.unit.client.readings import Readings
 
 JOINS = DutyKind("Heartbeat", "REBALANCE_IN_PROGRESS", Act.JOIN)
 SYNCS = DutyKind("JoinGroup", "NONE, leader", Act.SYNC)
 ENDS = DutyKind("Heartbeat", "FENCED_INSTANCE_ID", Act.END)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    now = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    return now
 
 
 @pytest.mark.parametrize(
@@ -55,7 +48,7 @@ def test_every_answer_that_the_loop_gives_is_of_a_kind_or_asks_for_nothing() -> 
 
 
 def test_what_was_done_is_counted_and_what_came_between_is_not() -> None:
-    duties = Duties()
+    duties = Duties(Readings().clock)
     duties.owe(JOINS, 1.0)
     duties.owe(SYNCS, 1.0)
     duties.meet(Act.JOIN)
@@ -67,25 +60,54 @@ def test_what_was_done_is_counted_and_what_came_between_is_not() -> None:
     assert set(not_exercised({})) == set(KINDS)
 
 
-def test_a_duty_is_overdue_after_its_bound_whatever_comes_meanwhile(clock: list[float]) -> None:
-    duties = Duties()
+def test_a_duty_is_overdue_after_its_bound_whatever_comes_meanwhile() -> None:
+    readings = Readings()
+    duties = Duties(readings.clock)
     duties.owe(JOINS, 9.5)
-    clock[0] += 9.0
+    readings.in_time(9.0)
     duties.owe(JOINS, 9.5)
     assert duties.overdue() is None
-    clock[0] += 1.0
+    readings.in_time(1.0)
     late = duties.overdue()
     assert late is not None
-    assert (late.kind, late.at) == (JOINS, 100.0)
+    assert (late.kind, late.at) == (JOINS, 0.0)
 
 
-def test_an_answer_that_went_with_its_connection_asks_for_nothing_but_an_end(
-    clock: list[float],
-) -> None:
-    duties = Duties()
+def test_a_delay_of_the_loop_puts_off_a_duty_and_makes_no_answer_older() -> None:
+    readings = Readings()
+    duties = Duties(readings.clock)
     duties.owe(JOINS, 9.5)
-    clock[0] += 2.0
+    readings.late(60.0)
+    assert duties.overdue() is None
+    duties.forget(1.5)  # the client has not had 1.5 s to read the answer
+    assert not duties.open
+
+
+def test_an_answer_that_went_with_its_connection_asks_for_nothing_but_an_end() -> None:
+    readings = Readings()
+    duties = Duties(readings.clock)
+    duties.owe(JOINS, 9.5)
+    readings.in_time(2.0)
     duties.owe(SYNCS, 9.5)
     duties.owe(ENDS, 9.5)
     duties.forget(1.5)
     assert [one.kind for one in duties.open] == [JOINS, ENDS]
+
+
+def test_what_is_put_off_begins_anew_and_the_rest_does_not() -> None:
+    readings = Readings()
+    duties = Duties(readings.clock)
+    duties.owe(JOINS, 9.5)
+    duties.owe(SYNCS, 9.5)
+    readings.in_time(9.0)
+    duties.put_off(Act.JOIN)
+    readings.in_time(1.0)
+    late = duties.overdue()
+    assert late is not None
+    assert late.kind == SYNCS
+    duties.meet(Act.SYNC)
+    assert duties.overdue() is None
+    readings.in_time(9.0)
+    late = duties.overdue()
+    assert late is not None
+    assert late.kind == JOINS

@@ -8,7 +8,7 @@ import pytest
 
 from impl.concurrency import NoConcurrency
 from impl.disk import MemoryDisk, Surviving, bytes_of, everything, nothing
-from impl.errors import KafkaStorageException
+from impl.errors import ApiException, KafkaStorageException
 from impl.log_manager import CLEAN_SHUTDOWN_FILE, LogManager
 from impl.log_types import LogConfig
 from impl.real_disk import ShadowedDisk
@@ -162,6 +162,20 @@ def test_clean_shutdown_keeps_everything_and_restarts_without_recovery() -> None
     assert f"logs/{CLEAN_SHUTDOWN_FILE}" not in disk.contents()
 
 
+def test_who_dies_while_it_loads_has_not_shut_down_in_order() -> None:
+    """KAFKA-10471: the marker goes before anything is loaded."""
+    disk = MemoryDisk()
+    logs = manager(disk)
+    logs.get_or_create_log(TP, "logs")
+    logs.shutdown()
+    disk.open("other/topic-0/00000000000000000000.log")
+
+    with pytest.raises(KafkaStorageException):
+        manager(disk)
+
+    assert not [path for path in disk.contents() if path.endswith(CLEAN_SHUTDOWN_FILE)]
+
+
 @pytest.mark.parametrize("target", [0, 2])
 def test_clean_shutdown_makes_a_truncation_durable(target: int) -> None:
     disk = MemoryDisk()
@@ -263,7 +277,7 @@ def test_moved_log_replaces_the_old_one_and_survives_a_restart() -> None:
     logs = manager(disk)
     log = logs.get_or_create_log(TP, "logs")
     log.append_as_leader(records(2), 3)
-    future = logs.create_future_log(TP, "other")
+    future = logs.get_or_create_future_log(TP, "other")
     future.append_as_follower(log.read(0, 1000).records)
 
     logs.replace_current_with_future_log(log, future)
@@ -321,7 +335,7 @@ def test_unfinished_move_is_found_again_and_deletions_are_finished() -> None:
     disk = MemoryDisk()
     logs = manager(disk)
     logs.get_or_create_log(TP, "logs")
-    logs.create_future_log(TP, "other").append_as_follower(batch(0, 0))
+    logs.get_or_create_future_log(TP, "other").append_as_follower(batch(0, 0))
     disk.open(f"logs/gone-0.{1:032x}-delete/00000000000000000000.log")
 
     again = manager(disk)
@@ -330,6 +344,34 @@ def test_unfinished_move_is_found_again_and_deletions_are_finished() -> None:
     assert future is not None
     assert future.log_end_offset == 1
     assert disk.names("logs") == ["topic-0"]
+
+
+def test_a_future_log_has_a_recovery_point_in_its_own_directory() -> None:
+    disk = MemoryDisk()
+    logs = manager(disk)
+    logs.get_or_create_log(TP, "logs")
+    future = logs.get_or_create_future_log(TP, "other")
+    future.append_as_follower(batch(0, 0))
+    future.flush()
+
+    logs.checkpoint_all()
+
+    checkpoint = disk.contents()["other/recovery-point-offset-checkpoint"]
+    assert checkpoint == b"0\n1\ntopic 0 1\n"
+
+
+def test_while_a_directory_is_offline_no_move_begins() -> None:
+    """There may be a future log already."""
+    logs = manager(MemoryDisk())
+    logs.get_or_create_log(TP, "logs")
+
+    logs.handle_log_dir_failure("other")
+
+    assert not logs.is_log_dir_online("other")
+    with pytest.raises(KafkaStorageException, match="offline"):
+        logs.get_or_create_future_log(TP, "other")
+    with pytest.raises(ApiException, match="no log directory"):
+        logs.is_log_dir_online("elsewhere")
 
 
 def test_one_partition_in_two_directories_is_an_error() -> None:

@@ -108,7 +108,7 @@ def judged(batches: Sequence[Sequence[Write]], *, cleaned: int = 0, known: int =
 
 
 def told(group: JudgedGroup) -> dict[str, tuple[int, int]]:
-    return {one.kind: one.offsets or (-1, -1) for one in group.notes.found}
+    return {one.kind: one.offsets or (-1, -1) for one in group.notes.discoveries}
 
 
 def test_a_rebalance_as_it_should_be() -> None:

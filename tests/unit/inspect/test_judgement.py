@@ -104,7 +104,7 @@ def line_of(broker: str, kind: str, offset: int) -> ServerLogLine:
 
 
 def told(judged: PartitionJudgement) -> set[tuple[str, tuple[int, int] | None, str]]:
-    return {(one.kind, one.offsets, str(one.verdict)) for one in judged.notes.found}
+    return {(one.kind, one.offsets, str(one.verdict)) for one in judged.notes.discoveries}
 
 
 ALL = {"b1": [EpochRun(0, 10, 0)], "b2": [EpochRun(0, 10, 0)], "b3": [EpochRun(0, 10, 0)]}
@@ -304,7 +304,7 @@ def test_every_offset_for_itself_and_small_windows_say_the_same(name: str) -> No
 
 def test_what_was_lost_names_who_wrote_it_and_which_election_lost_it() -> None:
     story, _ = STORIES["a clean election of a replica without the exposed end loses it"]
-    found, _ = story.judged().notes.found
+    found, _ = story.judged().notes.discoveries
     assert "epoch 0, written under b1" in found.message
     assert (
         "b2 was elected in epoch 2, a clean election, with a log that ended at 8" in found.message
@@ -336,7 +336,7 @@ def test_a_truncation_is_held_against_what_was_exposed(name: str) -> None:
     judged = Story(logs, {}, elections, lines=[follows, cut("b3", offset)]).judged()
     (truncation,) = judged.truncations
     assert truncation.cuts_exposed == bool(kind)
-    assert {one.kind for one in judged.notes.found} == ({kind} if kind else set())
+    assert {one.kind for one in judged.notes.discoveries} == ({kind} if kind else set())
 
 
 def test_a_restart_in_the_same_epoch_exposes_nothing_in_an_earlier_one() -> None:
@@ -347,7 +347,7 @@ def test_a_restart_in_the_same_epoch_exposes_nothing_in_an_earlier_one() -> None
         "b2": [EpochRun(0, 4, 0), EpochRun(4, 9, 1)],
     }
     lines = [started("b2", 1, 9, 9)]
-    assert not Story(logs, {"b1": 9, "b2": 9}, elections, lines=lines).judged().notes.found
+    assert not Story(logs, {"b1": 9, "b2": 9}, elections, lines=lines).judged().notes.discoveries
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -361,7 +361,7 @@ def test_what_the_copying_may_explain_is_not_proved(clean: bool) -> None:
         caches={"b1": [(0, 0)]},
         clean=clean,
     )
-    (found,) = story.judged().notes.found
+    (found,) = story.judged().notes.discoveries
     assert found.kind == "EpochCacheMatchesLog"
     assert found.verdict is (Verdict.FAIL if clean else Verdict.INCONCLUSIVE)
 
@@ -384,7 +384,7 @@ def test_old_batches_without_leader_epoch_are_not_judged() -> None:
 @pytest.mark.parametrize("late", [True, False])
 def test_an_older_copy_than_the_server_log_is_not_proved_to_be_cut(late: bool) -> None:
     line = replace(started("b2", 0, 20, 0), time=NOW + 60_000 if late else NOW)
-    (found,) = replace(QUIET, lines=[line]).judged().notes.found
+    (found,) = replace(QUIET, lines=[line]).judged().notes.discoveries
     assert found.kind == "older-than-its-log"
     assert found.verdict is (Verdict.INCONCLUSIVE if late else Verdict.FAIL)
 
@@ -398,5 +398,5 @@ def test_records_that_an_older_copy_may_lack_keep_the_verdict_open() -> None:
     assert judge.moment.exposed[-1].end == 10  # the exposure is much older than the copies
     recent = {b: replace(c, copied_at=now) for b, c in story._copies().copies.items()}
     judged = PartitionJudge(Copies(recent), NOW, FORMULAS).judge(judge.subject)
-    assert not [one for one in judged.notes.found if one.verdict is Verdict.FAIL]
+    assert not [one for one in judged.notes.discoveries if one.verdict is Verdict.FAIL]
     assert any(one.matters and "records from offset 4" in one.what for one in judged.notes.unjudged)

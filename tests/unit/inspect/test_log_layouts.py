@@ -246,7 +246,7 @@ def inspected(folder: Path, data: bytes, name: str = "server.log", **options: ob
 
 
 def lost(inspection: Inspection) -> list[str]:
-    return [one.title for one in inspection.found if one.kind == "CommittedNeverLost"]
+    return [one.title for one in inspection.discoveries if one.kind == "CommittedNeverLost"]
 
 
 @pytest.mark.parametrize("name", RENDERED)
@@ -298,7 +298,7 @@ def test_a_log_that_was_not_understood_is_named_and_no_pass(tmp_path: Path, kind
 
 def passes_but_for_server_logs(inspection: Inspection) -> Verdict:
     """The verdict, had everything else been judged and fine."""
-    inspection.found, inspection.held = (), True
+    inspection.discoveries, inspection.any_holds = (), True
     names = gaps(inspection)
     inspection.unjudged = tuple(gap for gap in inspection.unjudged if gap.subject in names)
     return inspection.verdict

@@ -146,7 +146,7 @@ def test_what_says_too_little_is_no_pass(tmp_path: Path, name: str) -> None:
     case = OPEN[name]
     found = inspected(tmp_path / "out", *case.named(tmp_path))
     assert found.verdict is Verdict.INCONCLUSIVE
-    told = {one.kind for one in found.found}
+    told = {one.kind for one in found.discoveries}
     assert told == {case.told} - {""}
     assert told or any(one.matters for one in found.unjudged)
 
@@ -157,7 +157,7 @@ def test_an_empty_folder_with_server_logs_is_no_pass(tmp_path: Path) -> None:
     inputs = Inputs(brokers_of((f"b1={folder(tmp_path / 'x')}",)), logs=(f"b1={log}",))
     found = inspect(read(inputs, tmp_path / "out", ()), specifications=SPECIFICATIONS)
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert [one.kind for one in found.found] == ["empty-folder"]
+    assert [one.kind for one in found.discoveries] == ["empty-folder"]
 
 
 def test_a_topic_that_nobody_has_is_no_pass(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_folder_of_another_cluster_is_told_and_set_aside(tmp_path: Path) -> No
     roots = [broker(tmp_path / f"x{node}", node) for node in (1, 2, 3)]
     properties(roots[1], 2, "another")
     found = inspected(tmp_path / "out", *(f"b{n}={root}" for n, root in enumerate(roots, 1)))
-    (one,) = found.found
+    (one,) = found.discoveries
     assert (one.kind, one.brokers, one.verdict) == ("other-cluster", ("b2",), Verdict.FAIL)
     assert set(found.copies.copies) == {"b1", "b3"}
 
@@ -181,7 +181,7 @@ def test_two_log_directories_of_a_broker_stay_two(tmp_path: Path) -> None:
     first, second = broker(tmp_path / "d1", clean=True), broker(tmp_path / "d2")
     found = inspected(tmp_path / "out", f"b1={first}", f"b1={second}")
     assert found.copies.copies["b1"].clean == frozenset({"d1"})
-    (one,) = (one for one in found.found if one.kind == "two-logs")
+    (one,) = (one for one in found.discoveries if one.kind == "two-logs")
     assert "d2/t-0" in one.message or "d1/t-0" in one.message
 
 
@@ -215,4 +215,4 @@ def test_a_directory_is_held_against_what_brokers_registered(
             writer.row("metadata", row)
     found = inspect(evidence, specifications=SPECIFICATIONS)
     own = {"unknown-directory", "other-node"}
-    assert {one.kind for one in found.found} & own == kinds
+    assert {one.kind for one in found.discoveries} & own == kinds

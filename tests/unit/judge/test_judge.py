@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from conformance.judge.mapping import Mapping
 from conformance.tla import Spec
 from conformance.verdict import Verdict
 from tests.unit.judge.locks import judged, locks, mapping, recording
+from tests.unit.tla.small import spec as small_spec
 
 pytestmark = pytest.mark.tlc
 
@@ -279,6 +281,38 @@ def test_where_candidates_are_too_many_an_explanation_is_looked_for_depth_first(
     found = judged(spec, mapping(tmp_path, EVERYTHING.format(4) + limits), *grants)
     assert found.verdict is PASS
     assert ("not every other one was looked at" in found.reason) is (most < 60)
+
+
+QUEUE = r"""
+CONSTANT Clients
+VARIABLES at, waiting, owner
+Init == at = [c \in Clients |-> "idle"] /\ waiting = <<>> /\ owner = "nobody"
+Ask(c) == at[c] = "idle" /\ at' = [at EXCEPT ![c] = "asked"] /\ UNCHANGED <<waiting, owner>>
+Queue(c) == /\ at[c] = "asked" /\ at' = [at EXCEPT ![c] = "queued"]
+            /\ waiting' = Append(waiting, c) /\ UNCHANGED owner
+Take(c) == /\ owner = "nobody" /\ waiting # <<>> /\ c = Head(waiting)
+           /\ waiting' = Tail(waiting) /\ owner' = c /\ at' = [at EXCEPT ![c] = "holds"]
+Release(c) == /\ at[c] = "holds" /\ owner' = "nobody" /\ at' = [at EXCEPT ![c] = "idle"]
+              /\ UNCHANGED waiting
+Next == \E c \in Clients : Ask(c) \/ Queue(c) \/ Take(c) \/ Release(c)
+"""
+
+
+def test_unseen_steps_of_the_processes_that_an_event_waits_for_come_first(tmp_path: Path) -> None:
+    """Ten clients, a queue that nobody sees, a third of the steps unseen: few states are tried."""
+    clients = ", ".join(f'"c{number}"' for number in range(10))
+    queue = small_spec(tmp_path, QUEUE, f"CONSTANT Clients = {{{clients}}}")
+    rng = random.Random(1)
+    state, events = queue.initial_states()[0], list[dict[str, object]]()
+    while len(events) < 125:
+        action, state = rng.choice(queue.successors(state))
+        if rng.random() > 1 / 3:
+            events.append(act(action.name, *action.args))
+    actions = 'actions = ["Ask", "Queue", "Take", "Release"]'
+    text = f"[silent]\n{actions}\nsteps = 9\n[limits]\nstates = 20_000"
+    judgement = judged(queue, mapping(tmp_path, text), *events, invariants=(), properties=())
+    assert judgement.verdict is PASS, judgement.reason
+    assert judgement.silent > 20
 
 
 def test_no_explanation_is_proved_depth_first_where_candidates_are_too_many(

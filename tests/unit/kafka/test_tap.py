@@ -98,9 +98,9 @@ class Client:
 
 def await_held(tap: TapThread) -> None:
     deadline = time.monotonic() + 10
-    while not tap.held and time.monotonic() < deadline:
+    while not tap.waiting and time.monotonic() < deadline:
         time.sleep(0.001)
-    assert tap.held == 1
+    assert tap.waiting == 1
 
 
 def messages(events: list[dict[str, Any]]) -> list[dict[str, Any]]:

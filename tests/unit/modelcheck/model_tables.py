@@ -21,6 +21,7 @@ FAMILIES = (
     "consumer",
     "offsets",
     "runtime",
+    "directories",
 )
 ROW = re.compile(r"^\| `([\w/-]+)` \| ([^|]+) \| ((?:ci|nightly) \| .*) \|$", re.MULTILINE)
 

@@ -70,7 +70,7 @@ def test_the_clean_system_passes_and_every_action_is_taken() -> None:
     result = explore(Exploration(ORACLE, Stack), NAMES, examples=60, steps=30)
     assert result.verdict is Verdict.PASS
     assert result.never_taken == ()
-    assert result.frequencies.taken["Rotate"] > 0
+    assert result.frequencies.steps["Rotate"] > 0
 
 
 def test_the_fault_is_found_and_cannot_lose_a_step(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ COUNTING_NAMES = ("Inc", "Reset", "Ring", "Never")
 def test_examples_are_led_to_an_action_that_chance_does_not_meet() -> None:
     result = explore(Exploration(COUNTING, Counter), COUNTING_NAMES, examples=30, steps=20)
     assert result.guided == {"Ring": 41}
-    assert result.frequencies.taken["Ring"] > 0
+    assert result.frequencies.steps["Ring"] > 0
     assert (result.disabled, result.never_taken) == (("Never",), ())
 
 

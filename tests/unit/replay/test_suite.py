@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from conformance.deviations.tolerance import Reading, Tolerance
 from conformance.events import Difference, Event, Progress
 from conformance.modelcheck.graph import StateGraph
 from conformance.replay.engine import Divergence, Driver
@@ -19,7 +20,6 @@ from conformance.replay.telling import finding
 from conformance.story.kind import BehaviourKind
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import ActionRefused, SystemUnderTest
-from conformance.systems.tolerance import Reading, Tolerance
 from conformance.tla import Action, Fn, ModelValue, State, Value
 from conformance.verdict import Verdict
 from tests.unit.replay.machines import Table, actions, graph, moves, oracle_of

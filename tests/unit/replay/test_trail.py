@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from conformance.modelcheck.check import graph_and_spec
+from conformance.registry import factory_path, load_factory
 from conformance.replay.engine import Driver, PathResult, StepTrail, run_path
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.suite import ReplayResult, replay_suite
@@ -17,7 +18,6 @@ from conformance.story.kind import BehaviourKind
 from conformance.suites import transition_cover
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import ActionRefused, CannotSnapshot, SystemUnderTest
-from conformance.systems.registry import factory_path, load_factory
 from conformance.tla import Action, Value
 from tests.unit.replay.machines import actions, graph, moves
 

@@ -29,14 +29,14 @@ def test_calibration_walks_the_spec_as_often_and_as_far_as_it_is_told() -> None:
 
 
 def test_a_walk_that_ends_early_is_no_matter() -> None:
-    assert calibrate(oracle_of(LINE[:2]), walks=3, length=9, seed=1).taken == {"Go": 6}
+    assert calibrate(oracle_of(LINE[:2]), walks=3, length=9, seed=1).steps == {"Go": 6}
 
 
 def test_each_walk_begins_anew_and_anywhere() -> None:
     counted = calibrate(oracle_of(LINE, initial=(1, 2)), walks=60, length=1, seed=1)
-    assert counted.enabled == counted.taken
-    assert 10 < counted.taken["Go"] < 50
-    assert counted.taken["Go"] + counted.taken["Back"] == 60
+    assert counted.enabled == counted.steps
+    assert 10 < counted.steps["Go"] < 50
+    assert counted.steps["Go"] + counted.steps["Back"] == 60
 
 
 def test_names_are_chosen_evenly_and_then_their_instances() -> None:
@@ -49,8 +49,8 @@ def test_names_are_chosen_evenly_and_then_their_instances() -> None:
         return [(Action(f"At{state[0]}"), (0,))]
 
     counted = calibrate(SpecOracle(("x",), [(0,)], steps), walks=300, length=2, seed=1)
-    assert counted.taken["Many"] == pytest.approx(counted.taken["One"], rel=0.3)
-    assert {f"At{number}" for number in range(1, 10)} < set(counted.taken)
+    assert counted.steps["Many"] == pytest.approx(counted.steps["One"], rel=0.3)
+    assert {f"At{number}" for number in range(1, 10)} < set(counted.steps)
     assert counted.enabled["Many"] == counted.enabled["One"]
 
 
@@ -59,7 +59,7 @@ ONE = Action("One")
 
 def test_every_successor_is_gone_to() -> None:
     fork = oracle_of([(0, 1, "Fork"), (0, 2, "Fork"), (1, 0, "A"), (2, 0, "B")])
-    taken = calibrate(fork, walks=20, length=2, seed=1).taken
+    taken = calibrate(fork, walks=20, length=2, seed=1).steps
     assert set(taken) == {"Fork", "A", "B"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.planted_clients import FAULTS, Fault, named
 from conformance.client.breaches import Breach
 from conformance.client.duties import KINDS
-from conformance.client.example import QUIET, Ending, ExampleResult, aim_of
+from conformance.client.example import QUIET, Ending, ExampleResult, aims_of, has_instance
 from conformance.errors import UserError
 from conformance.events import Finding
 from conformance.modelcheck.prepare import bound
@@ -20,15 +20,24 @@ from conformance.stages import client as stage
 from conformance.stages.context import Context, with_constants
 from conformance.tla import find_tools
 from conformance.verdict import Verdict
+from experiments.planted_clients import FAULTS, Fault, named
 
 DONE = KINDS[0]
 RIGHT = ExampleResult(
     1, Ending.WHOLE, "", None, (), (), {}, told=True, seconds=1.0, owed={DONE: 2}, done={DONE: 1}
 )
 WRONG = replace(RIGHT, ending=Ending.OWING)
-LATE = replace(WRONG, late_by=3.0)
+LATE = replace(WRONG, ending=Ending.DEPARTED, late_by=3.0)
+BREAKS_LATE = replace(RIGHT, breaches=(Breach("sends this", "Rule 1", "00"),), late_by=3.0)
 AGREES, DEPARTS, DEPARTS_LATE = "agrees", "departs", "departs late"
-RUNS = {AGREES: RIGHT, DEPARTS: WRONG, DEPARTS_LATE: LATE}
+OWES_LATE, BREACH_LATE = "owes late", "breaks a rule late"
+RUNS = {
+    AGREES: RIGHT,
+    DEPARTS: replace(WRONG, ending=Ending.DEPARTED),
+    DEPARTS_LATE: LATE,
+    OWES_LATE: replace(WRONG, late_by=3.0),
+    BREACH_LATE: BREAKS_LATE,
+}
 
 
 def finding(key: str) -> Finding:
@@ -67,6 +76,9 @@ def judged(monkeypatch: pytest.MonkeyPatch, *runs: str) -> stage.ExampleTally:
         ([DEPARTS_LATE] * 4, Verdict.INCONCLUSIVE, 1),
         # Nor does it count as a second time.
         ([DEPARTS, *[DEPARTS_LATE] * 8], Verdict.INCONCLUSIVE, 0),
+        # What is owed is counted without the delay, and a breach is no matter of time.
+        ([OWES_LATE, OWES_LATE], Verdict.FAIL, 0),
+        ([BREACH_LATE, BREACH_LATE], Verdict.FAIL, 0),
     ],
 )
 def test_what_departs_must_be_seen_again_in_time(
@@ -75,6 +87,32 @@ def test_what_departs_must_be_seen_again_in_time(
     tally = judged(monkeypatch, *runs)
 
     assert (tally.verdicts, tally.spoiled) == ({verdict: 1}, spoiled)
+
+
+@pytest.mark.parametrize(
+    ("running", "delays"), [(1, [0.3, 5.0, 0.1]), (7, [0.0]), (0, [])], ids=str
+)
+def test_an_example_begins_when_the_loop_keeps_up_or_nothing_runs(
+    running: int, delays: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(delays)
+
+    class Clock:
+        """One that is late as the test says."""
+
+        def __init__(self) -> None:
+            self.late_by = left.pop(0)
+
+        def beat(self) -> None:
+            pass
+
+    monkeypatch.setattr(stage, "LoopClock", Clock)
+    monkeypatch.setattr(stage, "BEAT", 0.0)
+    request = stage.ClientTestRequest("x", "java", 1, 15, 8, 8.0)
+    variant = stage.BoundVariant(Context(), stage.variant_model("java"))
+    bench = stage._ClientBench(Context(), request, variant, _running=running)
+    asyncio.run(bench._in_time())
+    assert left == []
 
 
 def test_a_long_story_leaves_out_only_what_a_later_line_repeats() -> None:
@@ -167,7 +205,8 @@ def test_a_planted_fault_is_found_by_a_finding_that_names_it_and_is_its_own(faul
     assert named(fault, nothing, nothing) is None
     assert named(fault, all_of_them, nothing) is findings[fault.name]
     assert named(fault, all_of_them, all_of_them) is None, "the clean copy shows it as well"
-    assert {aim_of(number).answer for number in fault.numbers(4)} == {fault.cause[1]}
+    for number in fault.numbers(4):
+        assert aims_of(number, is_static=has_instance(number))[0].answer == fault.cause[1]
 
 
 TABLE = """

@@ -10,8 +10,8 @@ import pytest
 
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model, find_models
+from conformance.registry import BUILT_IN, SPECIFICATIONS, make_system
 from conformance.stages.context import Context, workbench
-from conformance.systems.registry import BUILT_IN, SPECIFICATIONS, make_system
 from conformance.tla import Action, Value
 
 pytestmark = pytest.mark.tlc

@@ -16,9 +16,9 @@ from conformance.events import Event, StageFinished
 from conformance.gate import plan
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.registry import BUILT_IN
 from conformance.stages.context import Context, Workbench
 from conformance.stages.coverage import coverage
-from conformance.systems.registry import BUILT_IN
 from conformance.tla import Action, find_tools
 from conformance.verdict import Verdict
 

@@ -85,7 +85,7 @@ def test_a_user_s_own_package_of_that_name_stays_what_it_is(
     site: Path, own: Path, tmp_path: Path
 ) -> None:
     """First on the path, last, imported before or afterwards: both are driven in one process."""
-    load = "from conformance.systems.registry import load_factory; import sys; "
+    load = "from conformance.registry import load_factory; import sys; "
     mine = "made = load_factory('impl:create'); "
     bundled = "load_factory('conformance.systems.replication:create'); "
     where = (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conformance.tla import Fn, ModelValue, State
 from conformance.tla.python.spec import TracedAction
+from conformance.tla.python.traced import Read
 from conformance.tla.search import (
     SearchError,
     SearchProblem,
@@ -18,6 +21,7 @@ from conformance.tla.search import (
     search,
 )
 from conformance.tla.search.parts import StateParts
+from conformance.tla.search.remembered import _Tree
 from conformance.workers import ForkedProcesses
 from tests.unit.tla.small import spec
 
@@ -53,6 +57,19 @@ SPECS = {
         Up(i) == f' = [f EXCEPT ![i] = (@ + 1) % 3] /\ UNCHANGED g
         Both(i, j) == f' = [f EXCEPT ![i] = 1, ![j] = f[i]] /\ g' = [f EXCEPT ![j] = 2]
         Next == Copy \/ Swap \/ \E i, j \in {"a", "b"} : Up(i) \/ Both(i, j)
+        """,
+    "several arguments of one function": r"""
+        VARIABLES f, r
+        Init == /\ f = [i \in {"a", "b", "c"} |-> 0]
+                /\ r = [s |-> [i \in 0..1 |-> {}], n |-> 0, t |-> 0]
+        Two(i, j) == f' = [f EXCEPT ![i] = 1 - @, ![j] = (@ + f[i]) % 2] /\ UNCHANGED r
+        Again(i) == f' = [f EXCEPT ![i] = 1, ![i] = @ + 1, !["d"] = 5] /\ r' = r
+        Read(i) == f' = [f EXCEPT ![i] = 0, !["a"] = 1] /\ r' = [r EXCEPT !.t = f'["a"] + f'["b"]]
+        Deep(n) == r' = [r EXCEPT !.s[n] = @ \union {r.n}, !.n = (@ + 1) % 2] /\ f' = f
+        All == /\ f' = [f EXCEPT !["a"] = 0, !["b"] = 0]
+               /\ r' = [r EXCEPT !.t = IF f' = f THEN 3 ELSE 4]
+        Next == All \/ \E i \in {"a", "b"} : Again(i) \/ Read(i) \/ Deep(IF i = "a" THEN 0 ELSE 1)
+                                         \/ \E j \in {"a", "b"} : Two(i, j)
         """,
     "records, sequences and arguments that are not there": r"""
         VARIABLES r, q
@@ -131,6 +148,37 @@ def test_what_was_read_before_is_not_computed_again(
     assert len(result.states) > 100
     # Of A(i) three values of pc[i]; of B(i) that of pc[i], with it those of x[i + 1] and y[i].
     assert runs <= 4 * (3 * 1 + 2 + 2 * 2)
+
+
+@pytest.mark.parametrize(
+    ("step", "paths"),
+    [
+        # Four values of a and b together: c and d are not read.
+        ("f' = [f EXCEPT !.a = 1 - @, !.b = (@ + 1) % 2]", 4),
+        # A step that reads the whole reads its results with it: 2^4 paths of one decision.
+        ("DOMAIN f # {} /\\ f' = [f EXCEPT !.a = f.b, !.b = f.c]", 16),
+    ],
+)
+def test_a_path_holds_no_more_than_what_the_step_needs(
+    step: str, paths: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembered, "WORTH_IT", 1)
+    orders: list[Sequence[Read]] = []
+    add = _Tree.add
+
+    def noted(self: _Tree, reads: Sequence[Read], *rest: Any) -> None:
+        orders.append(reads)
+        add(self, reads, *rest)
+
+    monkeypatch.setattr(_Tree, "add", noted)
+    body = rf"""
+        VARIABLES f
+        Init == f \in [{{"a", "b", "c", "d"}} -> {{0, 1}}]
+        Next == {step}
+        """
+    search(problem_of(spec(tmp_path, body, CONFIG)))
+    assert len(orders) == paths
+    assert all(len(reads) == (2 if paths == 4 else 1) for reads in orders)
 
 
 def test_a_formula_without_a_value_is_the_usual_error(

@@ -33,8 +33,8 @@ def test_lines_come_once_and_in_order(tmp_path: Path, processes: int) -> None:
 
 
 def test_a_second_attempt_prints_nothing_twice(tmp_path: Path) -> None:
-    # The first attempt meets "a" > 0, which has no value, before the element that decides.
-    text = STEPS + 'Odd == PrintT("asked") /\\ \\E e \\in {"a", 1} : e > 0\n'
+    # The first attempt meets 1 \\div 0 before -1, which decides in the order of TLC.
+    text = STEPS + 'Odd == PrintT("asked") /\\ \\E e \\in {0, -1} : 1 \\div e < 0\n'
     bound = spec(tmp_path, text, "INIT Init\nNEXT Next\n")
     lines: list[str] = []
     bound.session.show = lines.append
@@ -146,5 +146,31 @@ def test_a_state_has_no_set_that_tlc_cannot_sort(
     if fine:
         assert len(search(problem).states) == 2
         return
-    with pytest.raises(SearchError, match="compare"):
+    with pytest.raises((EvaluationError, SearchError), match="compare"):
         search(problem)
+
+
+@pytest.mark.parametrize(
+    ("declared", "instance", "name", "once"),
+    [
+        ("", "I == INSTANCE Inner", "I!Drawn", True),
+        ("", "INSTANCE Inner", "Drawn", True),
+        ("CONSTANT K", "I == INSTANCE Inner WITH K <- 1", "I!Drawn", True),
+        ("CONSTANT K", "K == 1 I == INSTANCE Inner", "I!Drawn", True),
+        ("CONSTANT K", "INSTANCE Inner WITH K <- 1", "Drawn", True),
+        ("CONSTANT K", "I == INSTANCE Inner WITH K <- 1 Mine == I!Drawn", "Mine", True),
+        ("VARIABLE v", "I == INSTANCE Inner WITH v <- x", "I!Drawn", True),
+        ("CONSTANT K", "I(K) == INSTANCE Inner", "I(1)!Drawn", False),
+    ],
+)
+def test_a_definition_of_an_instance_draws_as_in_tlc(
+    declared: str, instance: str, name: str, once: bool, tmp_path: Path
+) -> None:
+    """Once, like one of the module itself; each time if the instance has parameters."""
+    drawn = "Drawn == RandomElement(1..100000)"
+    (tmp_path / "Inner.tla").write_text(
+        f"---- MODULE Inner ----\nEXTENDS TLC, Integers\n{declared}\n{drawn}\n====\n"
+    )
+    text = f"VARIABLE x\n{instance}\nInit == x = 0\nNext == x' = x\nSame == {name} = {name}\n"
+    bound = spec(tmp_path, text, "INIT Init\nNEXT Next\n", header="EXTENDS TLC, Integers\n")
+    assert bound.state_formula("Same")((0,)) is once

@@ -7,12 +7,14 @@ takes for dead) are the arguments of the spec's actions; whether it accepts an I
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol, cast
 
-from conformance.tla import Action
+from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.replication.model import PartitionModel
+from conformance.tla import Fn, Value
 
 NO_LEADER = -1
 UNKNOWN_BROKER_EPOCH = -1
@@ -58,31 +60,51 @@ class DecidedIsr:
 class AlterPartitionItem:
     """The one AlterPartition of a broker that is in flight; `decision` once it is answered.
 
-    `on_complete` is the broker's own callback, if it has one.
+    `on_complete` hands the decision to the broker.
     """
 
     proposed: ProposedIsr
-    on_complete: Callable[[Any], None] | None = None
+    on_complete: Callable[[DecidedIsr], None]
     decision: DecidedIsr | None = None
+
+    def complete(self) -> None:
+        """The answer arrives. Raises ActionRefused before HandleAlterPartition."""
+        if self.decision is None:
+            raise ActionRefused("no answer to an AlterPartition has arrived")
+        self.on_complete(self.decision)
 
 
 class Controller:
-    """One partition's registration, and what was registered in every leader epoch."""
+    """One partition's registration, and what was registered in every leader epoch.
 
-    def __init__(
-        self,
-        replicas: tuple[int, ...],
-        initial: PartitionRegistration,
-        *,
-        counts_partition_epochs: bool,
-    ) -> None:
-        self.replicas = replicas
+    `counts_partition_epochs`: whether each decision raises the partition epoch.
+    """
+
+    registration: PartitionRegistration
+
+    def __init__(self, model: PartitionModel, *, counts_partition_epochs: bool) -> None:
+        self._model = model
+        self.replicas = model.brokers
         self._counts = counts_partition_epochs
         self._decisions: dict[int, PartitionRegistration] = {}
-        self.online = set(replicas)
-        self.broker_epochs = dict.fromkeys(replicas, 0)
-        self.registration = initial
-        self._decisions[initial.leader_epoch] = initial
+        self.online: set[int] = set()
+        self.broker_epochs: dict[int, int] = {}
+
+    def reset(self, initial: Mapping[str, Value]) -> PartitionRegistration:
+        """The registration of the specification's `Init`; all brokers run, in their first life."""
+        value = cast("Fn", initial["registration"])
+        leader, epoch = self._model.ids[str(value["leader"])], cast("int", value["leaderEpoch"])
+        self.registration = PartitionRegistration(leader, epoch, frozenset(self.replicas), 0)
+        self._decisions = {epoch: self.registration}
+        self.online = set(self.replicas)
+        self.broker_epochs = dict.fromkeys(self.replicas, 0)
+        return self.registration
+
+    def restart(self, broker: int) -> int:
+        """The broker registers again; its new broker epoch."""
+        self.online.add(broker)
+        self.broker_epochs[broker] += 1
+        return self.broker_epochs[broker]
 
     def register(self, leader: int, leader_epoch: int, isr: frozenset[int]) -> None:
         """Decide; the latest decision of a leader epoch is what its LeaderAndIsr carries."""
@@ -120,6 +142,12 @@ class Controller:
         members = tuple((member, self.broker_epochs[member]) for member in sorted(proposed.isr))
         return DecidedIsr(leader, now.leader_epoch, members, self.registration.partition_epoch)
 
+    def handle(self, leader: int, item: AlterPartitionItem | None) -> None:
+        """Decide on what is in flight. Raises ActionRefused if nothing is."""
+        if item is None or item.decision is not None:
+            raise ActionRefused("no AlterPartition is in flight")
+        item.decision = self.alter_partition(leader, item.proposed)
+
     def accepts(self, proposed: ProposedIsr) -> bool:
         """Whether an ISR change would be registered now."""
         return self._validate(proposed) == NO_ERROR
@@ -150,45 +178,3 @@ DECISIONS: Mapping[str, Callable[..., None]] = MappingProxyType(
     }
 )
 """The specification's steps of the controller, with their arguments."""
-
-_ROUND_TRIPS = {"SendEpochRequest": "EpochRoundTrip", "SendFetch": "FetchRoundTrip"}
-"""What a request is called where the whole round trip is one step."""
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedSteps:
-    """What brokers start by themselves, as a model's actions. `fine`: a request is a step of its
-    own; `two_step`: an ISR change is sent in one, and answered in others."""
-
-    names: Sequence[str]
-    fine: bool
-    two_step: bool
-
-    @property
-    def kinds(self) -> frozenset[str]:
-        """ISR changes and the fetchers' next requests."""
-        requests = _ROUND_TRIPS.keys() if self.fine else _ROUND_TRIPS.values()
-        changes = (self._named("ExpandIsr"), self._named("ShrinkIsr"))
-        return frozenset(("TruncateToHighWatermark", *requests, *changes))
-
-    def _named(self, change: str) -> str:
-        return f"Submit{change}" if self.two_step else change
-
-    def isr_change(self, change: str, leader: int, follower: int) -> Action:
-        """ExpandIsr or ShrinkIsr, or the sending of it."""
-        return Action(self._named(change), (self.names[leader - 1], self.names[follower - 1]))
-
-    def requests(
-        self, broker: int, steps: Sequence[str], leader: int | None, *, leader_runs: bool
-    ) -> list[Action]:
-        """A fetcher's next steps; a round trip only if the leader is there to answer."""
-        name = self.names[broker - 1]
-        if self.fine or leader is None:
-            return [Action(step, (name,)) for step in steps]
-        return [
-            Action(_ROUND_TRIPS[step], (self.names[leader - 1], name))
-            if step in _ROUND_TRIPS
-            else Action(step, (name,))
-            for step in steps
-            if step not in _ROUND_TRIPS or leader_runs
-        ]

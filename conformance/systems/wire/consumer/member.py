@@ -61,7 +61,7 @@ class Commit:
 class CommitAnswer:
     """Its answer: the partitions that were taken; `error` of the others, or NONE."""
 
-    taken: frozenset[int]
+    committed: frozenset[int]
     error: str = _NONE
 
 

@@ -19,20 +19,13 @@ from conformance.systems.wire.consumer.member import (
     Heartbeat,
     HeartbeatAnswer,
 )
-from conformance.systems.wire.port import Port
+from conformance.systems.wire.port import MOVING, Port
 
 ASSIGNOR = "range"
 """Sorts members by instance id or member id, so that what it gives is known before."""
 REBALANCE_MS = 300_000
 """Of members whose rebalance is not to run out."""
 _HEARTBEAT, _DESCRIBE = "consumer_group_heartbeat", "consumer_group_describe"
-_MOVING = frozenset(
-    {
-        ErrorCode.not_coordinator,
-        ErrorCode.coordinator_not_available,
-        ErrorCode.coordinator_load_in_progress,
-    }
-)
 
 
 class NotCoordinator(SystemFailed):
@@ -122,7 +115,7 @@ def commit(
     stored = frozenset(
         number for number, result in committed(port, group, sent).items() if result == offset
     )
-    if {*codes} != sent.partitions or stored != answer.taken:
+    if {*codes} != sent.partitions or stored != answer.committed:
         raise SystemFailed(
             f"OffsetCommit of partitions {sorted(sent.partitions)} was answered {_shown(codes)}, "
             f"and OffsetFetch gives what was committed of {sorted(stored)}"
@@ -161,7 +154,7 @@ def describe(port: Port, group: MemberGroup) -> Description:
     (result,) = port.ask_body(body).groups
     if result.error_code is ErrorCode.group_id_not_found:
         return Description()
-    if result.error_code in _MOVING:
+    if result.error_code in MOVING:
         raise NotCoordinator(f"ConsumerGroupDescribe was answered {result.error_code.name.upper()}")
     if result.error_code is not ErrorCode.none:
         raise SystemFailed(f"ConsumerGroupDescribe was answered {result.error_code.name.upper()}")

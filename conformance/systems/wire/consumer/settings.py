@@ -18,7 +18,11 @@ from kio.schema.errors import ErrorCode
 
 from conformance.kafka.entities import make, module_of
 from conformance.systems.protocol import SystemFailed
+from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.port import Port
+
+SESSION_MS = 45_000
+"""Of members that are not to expire: Kafka's own."""
 
 _GROUP, _SET, _DELETE = 32, 0, 1
 """IncrementalAlterConfigs: the type of the resource (KIP-848), and the operations."""
@@ -100,6 +104,30 @@ class Sessions:
 def sessions_at(broker: str) -> Sessions:
     """Those of a broker, the same for all threads."""
     return Sessions(broker)
+
+
+class SessionSettings:
+    """The session timeouts that one system sets; no setting of a group stays behind."""
+
+    def __init__(self, broker: WireBroker) -> None:
+        self._broker = broker
+        self._sessions = sessions_at(str(broker.address))
+        self._altered: set[str] = set()
+        self.interval_is_told = False
+        """Whether answers tell the interval that is a group's own."""
+
+    def try_interval(self, attempt: Callable[[], bool]) -> None:
+        """Find out whether they do, unless another system of this process knows."""
+        self.interval_is_told = self._sessions.answers_tell(attempt)
+
+    def set(self, group_id: str, session_ms: int) -> None:
+        """As `Sessions.set`, at the group's coordinator."""
+        self._altered.add(group_id)
+        self._sessions.set(self._broker.coordinator, group_id, session_ms)
+
+    def forget(self) -> None:
+        """Leave no settings of these groups behind."""
+        forget(self._broker.entry, sorted(self._altered))
 
 
 def forget(port: Port, group_ids: Iterable[str]) -> None:

@@ -25,6 +25,7 @@ MoreFolds == /\ FoldLeftDomain(LAMBDA acc, i : acc * i, 1, <<7, 7, 7>>) = 6
              /\ ReduceSet(+, {1, 2}, 4) = 7 /\ SumFunction(<<4, 5, 6>>) = 15 /\ SumFunctionOnSet(<<4, 5, 6>>, {1, 2}) = 9
              /\ Pointwise(<<1, 2>>, <<3, 5>>, +) = <<4, 7>>
              /\ SumBag(1 :> 2 @@ 2 :> 1 @@ 3 :> 3) = 13 /\ ProductBag(2 :> 3 @@ 5 :> 1) = 40
+             /\ FoldBag(LAMBDA acc, x : Append(acc, x), <<>>, 1 :> 2 @@ 3 :> 1) = <<1, 1, 3>>
              /\ MapThenFoldBag(+, 0, LAMBDA x : 1, LAMBDA S : CHOOSE x \in S : TRUE, 1 :> 2 @@ 3 :> 3) = 5
 Parts == /\ AllSubSeqs(<<1, 2, 3>>) = {<<>>, <<1>>, <<2>>, <<3>>, <<1, 2>>, <<1, 3>>, <<2, 3>>, <<1, 2, 3>>}
          /\ Suffixes(<<1, 2>>) = {<<>>, <<2>>, <<1, 2>>} /\ CommonPrefixes({<<1, 2>>, <<1, 3>>}) = {<<>>, <<1>>}

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import DataError
-from conformance.modelcheck.manifest import Model
-from conformance.replay.saved import load
-from conformance.stages import context as stages
-from conformance.stages.context import Context, check_overridden, one_model
-from conformance.stages.overridden import with_deviations
-from conformance.systems.deviations import (
+from conformance.deviations.table import (
     Deviation,
     DeviationSeverity,
     concerning,
     load_deviations,
     overriding,
 )
+from conformance.errors import DataError
+from conformance.modelcheck.manifest import Model
+from conformance.replay.saved import load
+from conformance.stages import context as stages
+from conformance.stages.context import Context, check_overridden, one_model
+from conformance.stages.overridden import with_deviations
 from conformance.systems.kafka import KafkaFactory
 
 FACTORY = KafkaFactory("3.8.1")

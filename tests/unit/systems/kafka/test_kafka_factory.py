@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UserError
+from conformance.registry import load_factory
 from conformance.systems.kafka import KafkaFactory, of_version
-from conformance.systems.registry import load_factory
 
 
 def test_a_version_that_is_too_old_is_told_with_those_that_were_tried() -> None:

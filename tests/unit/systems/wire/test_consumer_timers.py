@@ -7,7 +7,7 @@ import re
 import pytest
 
 from conformance.systems.wire.address import parse_address
-from conformance.systems.wire.consumer.system import passes
+from conformance.systems.wire.consumer.reach import passes
 from conformance.systems.wire.consumer.timers import foresight
 from conformance.tla import Action, Fn
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.deviations.declared import deviating
+from conformance.deviations.table import Deviation
 from conformance.errors import UserError
 from conformance.replay.saved import load
 from conformance.stages.context import one_model
 from conformance.stages.overridden import expected_of
-from conformance.systems.declared import deviating
-from conformance.systems.deviations import Deviation
 from conformance.systems.wire import of_address
 
 NAMED = of_address("localhost:9092?deviations=kafka-4.4.0")

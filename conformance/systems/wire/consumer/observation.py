@@ -1,0 +1,114 @@
+"""What is seen of a group of KIP-848 and its members, as ConsumerGroup.tla's values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from conformance.systems.wire.consumer.member import (
+    NO_EPOCH,
+    Commit,
+    CommitAnswer,
+    ConsumerState,
+    Heartbeat,
+    HeartbeatAnswer,
+    WireMember,
+)
+from conformance.systems.wire.consumer.requests import DescribedMember, Description
+from conformance.tla import Fn, Value
+
+VARIABLES = (
+    "groupEpoch",
+    "assignmentEpoch",
+    "target",
+    "memberEpoch",
+    "described",
+    "consumer",
+    "channel",
+    "commit",
+)
+"""Observed."""
+
+
+def group_values(
+    group: Description,
+    shown: Mapping[str, DescribedMember],
+    names: Iterable[str],
+    our_epoch: Callable[[int], int],
+) -> dict[str, Value]:
+    """The group's variables. `shown`: the members by name; `our_epoch`: of the broker's epoch."""
+
+    def by_member(value: Callable[[DescribedMember], Value], nothing: Value) -> Fn:
+        return Fn({name: value(shown[name]) if name in shown else nothing for name in names})
+
+    return {
+        "groupEpoch": our_epoch(group.group_epoch),
+        "assignmentEpoch": our_epoch(group.assignment_epoch),
+        "target": by_member(lambda member: member.target, frozenset()),
+        "memberEpoch": by_member(lambda member: our_epoch(member.epoch), NO_EPOCH),
+        "described": by_member(lambda member: member.assigned, frozenset()),
+    }
+
+
+def member_values(members: Iterable[WireMember]) -> dict[str, Value]:
+    """The members' variables."""
+    members = tuple(members)
+    return {
+        "consumer": Fn({member.name: consumer_value(member.consumer) for member in members}),
+        "channel": Fn({member.name: message_value(member.channel) for member in members}),
+        "commit": Fn({member.name: commit_value(member.commit) for member in members}),
+    }
+
+
+def consumer_value(consumer: ConsumerState) -> Fn:
+    """As the specification's `consumer[m]`."""
+    return Fn(
+        {
+            "state": consumer.state,
+            "epoch": consumer.epoch,
+            "given": _values(consumer.given),
+            "owned": _values(consumer.owned),
+            "local": _values(consumer.local),
+            "named": consumer.named,
+        }
+    )
+
+
+def message_value(message: Heartbeat | HeartbeatAnswer | None) -> Fn:
+    """As the specification's `channel[m]`."""
+    fields: dict[Value, Value] = {
+        "type": "None",
+        "epoch": NO_EPOCH,
+        "named": False,
+        "owned": frozenset(),
+        "error": "NONE",
+        "told": False,
+        "given": frozenset(),
+    }
+    match message:
+        case Heartbeat(epoch, owned):
+            fields |= {"type": "Request", "epoch": epoch, "named": owned is not None}
+            fields["owned"] = _values(owned or ())
+        case HeartbeatAnswer(error, epoch, given):
+            fields |= {"type": "Answer", "epoch": epoch, "error": error, "told": given is not None}
+            fields["given"] = _values(given or ())
+    return Fn(fields)
+
+
+def commit_value(commit: Commit | CommitAnswer | None) -> Fn:
+    """As the specification's `commit[m]`."""
+    fields: dict[Value, Value] = {
+        "type": "None",
+        "epoch": NO_EPOCH,
+        "partitions": frozenset(),
+        "error": "NONE",
+    }
+    match commit:
+        case Commit(epoch, partitions):
+            fields |= {"type": "Request", "epoch": epoch, "partitions": _values(partitions)}
+        case CommitAnswer(step, error):
+            fields |= {"type": "Answer", "partitions": _values(step), "error": error}
+    return Fn(fields)
+
+
+def _values(partitions: Iterable[int]) -> frozenset[Value]:
+    return frozenset(partitions)

@@ -1,0 +1,103 @@
+"""The coordinator's timers of one group of KIP-848 while a test runs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from conformance.systems.wire.consumer.member import LEAVE_EPOCH, HeartbeatAnswer, WireMember
+from conformance.systems.wire.consumer.requests import REBALANCE_MS
+from conformance.systems.wire.consumer.settings import SESSION_MS, SessionSettings, interval_of
+from conformance.systems.wire.consumer.timers import REBALANCE, ConsumerTimers
+from conformance.systems.wire.pace import Pace
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """What a member was told to keep, and when (monotonic, s) it had asked."""
+
+    given: frozenset[int]
+    asked: float
+
+
+class RunningConsumerTimers:
+    """Of one test, whose path lets the timers of `path` expire."""
+
+    def __init__(
+        self,
+        path: ConsumerTimers,
+        sessions: SessionSettings,
+        pace: Pace,
+        group_id: str,
+        rebalance: int,
+    ) -> None:
+        self._path = path
+        self._sessions = sessions
+        self._pace = pace
+        self._group_id = group_id
+        self._rebalance = rebalance
+        self._step = -1
+        self._session = SESSION_MS
+        self._is_own_session = False
+        self._running_out: dict[str, float] = {}
+        self._reconciling: dict[str, Reconciliation] = {}
+        self._mistimed = ""
+
+    def step(self) -> None:
+        """The path's next step begins."""
+        self._step += 1
+
+    def rebalance_of(self, member: WireMember) -> int:
+        """The rebalance timeout (ms) that the member asks for."""
+        return self._path.rebalances.get(member.name, REBALANCE_MS)
+
+    def set_session(self) -> None:
+        """Give the group the session timeout that this step's heartbeat is to begin."""
+        length = self._path.sessions.get(self._step, 0) or SESSION_MS
+        if length != self._session:
+            self._sessions.set(self._group_id, length)
+            self._session, self._is_own_session = length, True
+
+    def begin(self, member: WireMember, answer: HeartbeatAnswer, asked: float) -> None:
+        """The member's heartbeat was sent at `asked` (s), or later, and has been answered."""
+        is_shown = answer.interval_ms in (0, interval_of(self._session))
+        if self._is_own_session and self._sessions.interval_is_told and not is_shown:
+            self._mistimed = "the coordinator had not heard of the group's session timeout yet"
+        self._running_out.pop(member.name, None)
+        if length := self._path.sessions.get(self._step, 0):
+            self._running_out[member.name] = asked + length / 1000
+        self._note_reconciling(member, answer, asked)
+
+    def _note_reconciling(self, member: WireMember, answer: HeartbeatAnswer, asked: float) -> None:
+        """Who is told to give partitions up has its rebalance timeout for it, from then on."""
+        before = self._reconciling.get(member.name)
+        if answer.epoch <= LEAVE_EPOCH:
+            self._reconciling.pop(member.name, None)
+        if answer.given is None or (before is not None and before.given == answer.given):
+            return
+        self._reconciling.pop(member.name, None)
+        if member.consumer.owned - answer.given:
+            self._reconciling[member.name] = Reconciliation(answer.given, asked)
+
+    def wait_for(self, timer: str, member: str) -> None:
+        """It runs out by itself; ConsumerGroupDescribe shows the member go."""
+        reconciling = self._reconciling.pop(member, None)
+        over = self._running_out.pop(member, time.monotonic())
+        if timer == REBALANCE and reconciling is not None:
+            over = reconciling.asked + self._rebalance / 1000
+        time.sleep(max(over - time.monotonic(), 0.0))
+        self._pace.wait_for(0)
+
+    @property
+    def over(self) -> str:
+        """Which timer may be over although the path has not come to it; empty if none."""
+        if self._mistimed:
+            return self._mistimed
+        for name, over in self._running_out.items():
+            if self._pace.seen_at > over:
+                return f"the session of {name} was over"
+        for name, timeout in self._path.rebalances.items():
+            since = self._reconciling.get(name)
+            if since is not None and (self._pace.seen_at - since.asked) * 1000 > timeout:
+                return f"the rebalance timeout of {name} was over"
+        return ""

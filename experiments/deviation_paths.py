@@ -1,0 +1,224 @@
+"""Makes the saved paths of conformance/systems/kafka/deviations.toml: TLC finds, Kafka follows.
+
+Per deviation: the counterexample of a model with its override, and that path on a version which has
+the deviation, judged without the override, up to where it diverges.
+
+    python experiments/deviation_paths.py [--system kafka-3.8.1] [--only ID]
+
+A path that a port shows (conformance/systems/wire/consumer) is made with --system
+'wire:HOST:PORT?deviations=kafka-4.4.0'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from conformance.deviations.declared import deviating
+from conformance.deviations.table import Deviation
+from conformance.modelcheck.check import check
+from conformance.modelcheck.manifest import Model
+from conformance.registry import factory_path
+from conformance.replay.engine import Driver, close, run_path
+from conformance.replay.saved import load, save, wrapped
+from conformance.stages.context import Context, one_model, with_constants, workbench
+from conformance.stages.overridden import with_deviations
+from conformance.stages.replay import spec_oracle
+from conformance.tla import Action, ItfTrace, Json, dump_trace
+
+MODELS = {
+    "KAFKA-18991": (
+        "replication/bench/truncate-on-fetch-fine-2b",
+        "replication/mutant-fetch-response-epoch-fine-2b",
+    ),
+    "re-elected-leader": (
+        "replication/truncate-on-fetch-coarse-3b",
+        "replication/mutant-remote-replica-reset-coarse-3b",
+    ),
+}
+"""By deviation a model of the protocol that Kafka speaks, and the mutant whose bounds show it."""
+
+
+SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
+    "fenced-in-an-old-epoch": (
+        "replication/truncate-on-fetch-log-start-fine-2b",
+        {"Epochs": "1..3"},
+        """AppendAsLeader("b1", 0)  SendFetch("b2")  HandleFetch("b1", "b2")
+        ProcessFetchResponse("b2")  AppendAsLeader("b1", 1)  ShrinkIsr("b1", "b2")
+        AdvanceLogStartOffset("b1", 2)  SendFetch("b2")  HandleFetch("b1", "b2")
+        ElectLeader(2, "b1")  BecomeFollower("b2", 2)  ElectLeader(3, "b1")  BecomeLeader("b1", 3)
+        ProcessFetchResponse("b2")  HandleListOffsets("b1", "b2")
+        ProcessListOffsetsResponse("b2")""",
+    ),
+    "prepared-while-joining": (
+        "group/dynamic-2m",
+        {},
+        """SendJoinGroup("m2")  HandleJoinGroup("m2")  ExpireInitialDelay()  ProcessJoinGroup("m2")
+        HandleSyncGroup("m2")  ProcessSyncGroup("m2")  CompleteJoin("m2")
+        SendJoinGroup("m1")  HandleJoinGroup("m1")
+        SendHeartbeat("m2")  HandleHeartbeat("m2")  ProcessHeartbeat("m2")
+        SendOffsetCommit("m2")  SendJoinGroup("m2")  HandleJoinGroup("m2")
+        HandleOffsetCommit("m2")  ProcessOffsetCommit("m2")  ProcessJoinGroup("m2")""",
+    ),
+    "commit-within-assignment-epoch": (
+        "consumer/commits-leaves-2m",
+        {},
+        """Join("m1")  SendHeartbeat("m1")  HandleHeartbeat("m1")  ReceiveAnswer("m1")
+        Assign("m1")  SendCommit("m1")
+        Join("m2")  SendHeartbeat("m2")  HandleHeartbeat("m2")  ReceiveAnswer("m2")
+        Leave("m2")  HandleLeave("m2")
+        SendHeartbeat("m1")  HandleHeartbeat("m1")  HandleCommit("m1")""",
+    ),
+}
+"""By deviation that breaks no formula, so that TLC has nothing to look for: a model, constants, the
+way to it. The specification's evaluator computes its states."""
+
+
+MUTANTS = {
+    "fetch-counted-in-a-later-epoch": (
+        "replication/truncate-on-fetch-interrupted-fetch-fine-2b",
+        "replication/mutant-late-count-fine-3b",
+        ("re-elected-leader",),
+    ),
+}
+"""By deviation a model, the mutant that has this deviation alone, and the other deviations that the
+classes show along the mutant's counterexample: its states are computed with those."""
+
+
+def main() -> None:
+    """Write the files of each deviation, or of one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--system", default="kafka-3.8.1")
+    parser.add_argument("--only", help="The id of one deviation.")
+    given = parser.parse_args()
+    system = given.system
+    known = deviating(factory_path(system))
+    if known is None:
+        raise SystemExit(f"{system} has no table of deviations")
+    for deviation in known.deviations():
+        if given.only not in (None, deviation.id):
+            continue
+        if deviation.id not in {*SCRIPTED, *MODELS, *MUTANTS}:
+            print(f"{deviation.id}: found by a suite; its path is kept as it is")
+            continue
+        if deviation.id in SCRIPTED:
+            name, constants, text = SCRIPTED[deviation.id]
+            model = with_constants(one_model(name), constants)
+            _divergence(model, deviation, _actions(text), known.file(deviation.path), system)
+            continue
+        if deviation.id in MUTANTS:
+            name, mutant, others = MUTANTS[deviation.id]
+            model = _bounded(one_model(name), one_model(mutant))
+            actions = _counterexample(one_model(mutant))
+            ids = (*others, deviation.id)
+            _followed(model, deviation, actions, known.file(deviation.consequence), system, ids)
+            _divergence(model, deviation, actions, known.file(deviation.path), system, others)
+            continue
+        model = _bounded(*map(one_model, MODELS[deviation.id]))
+        actions = _consequence(model, deviation, known.file(deviation.consequence), system)
+        _divergence(model, deviation, actions, known.file(deviation.path), system)
+
+
+def _actions(text: str) -> list[Action]:
+    """The steps of a way, as `Name(arguments)`."""
+    matches = re.findall(r"(\w+)\(([^)]*)\)", text)
+    return [Action(name, tuple(json.loads(f"[{arguments}]"))) for name, arguments in matches]
+
+
+def _bounded(model: Model, mutant: Model) -> Model:
+    """The model with the mutant's bounds, and the formula that those break."""
+    constants = {**mutant.constants, "Protocol": model.constants["Protocol"]}
+    assert mutant.expect is not None
+    check = msgspec.structs.replace(
+        model.check, invariants=(mutant.expect.violated,), properties=()
+    )
+    return replace(model, constants=constants, check=check, expect=None)
+
+
+def _consequence(model: Model, deviation: Deviation, path: Path, system: str) -> list[Action]:
+    """Write TLC's counterexample under the override; its actions."""
+    judged = with_deviations(model, [msgspec.structs.replace(deviation, breaks=())])
+    actions = _counterexample(judged)
+    _followed(model, deviation, actions, path, system, (deviation.id,))
+    return actions
+
+
+def _counterexample(model: Model) -> list[Action]:
+    """The steps by which TLC breaks a formula of the model."""
+    result = check(model)
+    steps = result.counterexample(result.outcome.variables)
+    if not steps:
+        raise SystemExit(f"{model.name}: TLC finds no counterexample")
+    return [step.action for step in steps if step.action is not None]
+
+
+def _followed(
+    model: Model,
+    deviation: Deviation,
+    actions: list[Action],
+    path: Path,
+    system: str,
+    deviations: tuple[str, ...],
+) -> None:
+    """Write the states along the steps, with these deviations, to the violation of its formula."""
+    bench = workbench(Context(), model, system, with_graph=False, deviations=deviations)
+    spec = bench.prepared.spec
+    states = [next(iter(spec.initial_states()))]
+    for action in actions:
+        (after,) = (state for step, state in spec.successors(states[-1]) if step == action)
+        states.append(after)
+    holds = spec.state_formula(deviation.violated)
+    if [holds(state) for state in states] != [True] * len(actions) + [False]:
+        raise SystemExit(f"{deviation.id}: {deviation.violated} is not false at the end alone")
+    about: dict[str, Json] = {
+        "model": model.name,
+        "system": system,
+        "constants": dict(model.constants),
+        "deviations": list(deviations),
+        "violated": deviation.violated,
+    }
+    trace = ItfTrace(tuple(spec.variables), tuple(states), tuple(actions), meta={"kconform": about})
+    path.write_text(dump_trace(trace) + "\n", encoding="utf-8")
+    print(f"{path.name}: {len(actions)} steps to the violation of {deviation.violated}")
+
+
+def _divergence(
+    model: Model,
+    deviation: Deviation,
+    actions: list[Action],
+    path: Path,
+    system: str,
+    deviations: tuple[str, ...] | None = None,
+) -> None:
+    """Write where the specification is left, with the deviations that the path had before, or with
+    these."""
+    before = load(path).deviations if path.is_file() else ()
+    given = before if deviations is None else deviations
+    bench = workbench(Context(), model, system, with_graph=False, deviations=given)
+    oracle = spec_oracle(bench)
+    driven, oracle = wrapped(actions, bench.make_system(), oracle)
+    result = run_path(
+        Driver(driven, oracle), next(iter(bench.prepared.spec.initial_states())), actions
+    )
+    close(driven)
+    if result.divergence is None:
+        raise SystemExit(f"{deviation.id}: {system} follows the specification ({result.disabled})")
+    save(
+        path,
+        oracle,
+        result.divergence,
+        model=model.name,
+        system=system,
+        constants=model.constants,
+        deviations=given,
+    )
+    print(f"{path.name}: {len(result.divergence.actions)} steps, {result.divergence.action}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Each kconform command in the guides can be typed: its name, options, models and files exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from conformance.cli.main import COMMANDS, load
+from conformance.modelcheck.manifest import find_models
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = sorted(ROOT.glob("docs/*.md"))
+OURS = ("docs/", "conformance/", "spec/")
+"""Folders of the repository; a path elsewhere is a user's own."""
+
+
+def commands(page: Path) -> Iterator[str]:
+    """The commands of a page's blocks and sentences, without what is said beside them."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = re.findall(r"^(?: {4}|\$ )?(?:\$ )?kconform (\S.*)$", block_lines(text), re.MULTILINE)
+    inline = re.findall(r"`kconform ([^`\n]+)`", text)
+    for line in (*lines, *inline):
+        yield re.split(r"\s#\s|(?<=\S) {3,}(?=\S)", line)[0].strip()
+
+
+def block_lines(text: str) -> str:
+    """The lines of a page's blocks of code."""
+    fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    indented = re.findall(r"^ {4}\S.*$", text, re.MULTILINE)
+    return "\n".join((*fenced, *indented)) + "\n"
+
+
+@cache
+def loaded(name: str) -> Any:
+    """A command, or a family of commands."""
+    return typer.main.get_command(load(name))
+
+
+@pytest.fixture(scope="module")
+def models() -> set[str]:
+    return {model.name for model in find_models([])}
+
+
+def leaf(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that the first words name, and the words after it."""
+    command = loaded(words[0])
+    rest = words[1:]
+    while rest and rest[0] in (family := getattr(command, "commands", {})):
+        command, rest = family[rest[0]], rest[1:]
+    return command, rest
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_documented_command_can_be_typed(page: Path, models: set[str]) -> None:
+    families = {name.partition("/")[0] for name in models}
+    for line in commands(page):
+        words = [word for word in shlex.split(line) if word not in ("...", "…", ">", "|")]
+        if not words or not words[0].islower() or words[0].startswith("-"):
+            continue  # kconform -h, kconform COMMAND
+        assert words[0] in COMMANDS, line
+        command, rest = leaf(words)
+        options = {name for parameter in command.params for name in parameter.opts}
+        options |= {name for parameter in command.params for name in parameter.secondary_opts}
+        for word in rest:
+            if re.match(r"--?[a-z]", word):
+                assert word.partition("=")[0] in options | {"-h", "--help"}, line
+            elif re.fullmatch(r"[a-z]+/[a-z0-9/-]+", word) and word.partition("/")[0] in families:
+                assert word in models or any(m.startswith(f"{word}/") for m in models), line
+            elif word.startswith(OURS):
+                assert (ROOT / word).exists(), line
+
+
+def test_the_guides_have_commands() -> None:
+    assert sum(len(list(commands(page))) for page in PAGES) > 150
