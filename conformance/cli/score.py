@@ -54,6 +54,9 @@ def score(
     minutes: Annotated[
         float | None, typer.Option(min=0.1, help="As of gate: only suites that take so long.")
     ] = None,
+    traces: Annotated[
+        int | None, typer.Option(min=1, help="As of gate: traces to record in all.")
+    ] = None,
     examples: Annotated[int, typer.Option(min=1, help="Of a client: number of examples.")] = 100,
     variant: Annotated[str, typer.Option(help="Of a client: java, librdkafka.")] = "java",
     deviations: DeviationsOption = None,
@@ -85,6 +88,7 @@ def score(
             system=subject,
             tier=tier,
             minutes=minutes,
+            traces=traces,
             seed=seed,
             output=folder,
             kafka_lib=kafka_lib,
@@ -154,8 +158,9 @@ class _Named(msgspec.Struct):
 
 def _write(work: CommandSession, output: Path, made: Sequence[ScoreCard]) -> None:
     """The files; of several cards those of one card lie in folders of their own."""
-    for number, card in enumerate(made, 1):
+    for number, whole in enumerate(made, 1):
         folder = output if len(made) == 1 else output / str(number)
+        card = cards.relative_to(whole, folder)
         folder.mkdir(parents=True, exist_ok=True)
         texts = {
             "card.md": cards.markdown(card),
@@ -167,7 +172,7 @@ def _write(work: CommandSession, output: Path, made: Sequence[ScoreCard]) -> Non
         work.emit(StageStarted("score", card.system))
         figures: dict[str, JsonValue] = msgspec.json.decode(cards.dumps(card))
         work.emit(StageFinished("score", card.system, card.verdict, 0.0, card.score, figures))
-    _save(output / "card.html", cards.page(made))
+    _save(output / "card.html", cards.page([cards.relative_to(card, output) for card in made]))
     work.closing = f"cards: {output}"
 
 

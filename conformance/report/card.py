@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from html import escape
+from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from conformance.printable import counted, printable
 from conformance.report.badge import badge
@@ -157,10 +160,11 @@ def markdown(card: ScoreCard) -> str:
         "|---|---|---|---|---|" + "--:|" * (len(Standing) + 1),
     ]
     lines += [_row(area) for area in card.areas]
-    for title, entries in (("Departures", _departures(card)), ("Not driven", _reasons(card))):
-        listed = list(entries)
-        if listed:
-            lines += ["", f"### {title}", "", *listed]
+    departures = [f"- {_cell(text)}{_link(story)}" for text, story in _departures(card)]
+    reasons = [f"- {_cell(text)}" for text in _reasons(card)]
+    for title, entries in (("Departures", departures), ("Not driven", reasons)):
+        if entries:
+            lines += ["", f"### {title}", "", *entries]
     return "\n".join(lines) + "\n"
 
 
@@ -176,8 +180,30 @@ def _cell(text: str) -> str:
     return printable(text).replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
 
 
-def _departures(card: ScoreCard) -> Iterator[str]:
-    """One line for each departure, with all areas that met it: the worst first."""
+def relative_to(card: ScoreCard, folder: Path) -> ScoreCard:
+    """The card with the files of its stories as seen from the folder in which the card lies."""
+
+    def moved(departure: Departure) -> Departure:
+        story = departure.story
+        if not (_is_file(story) and Path(story).is_file()):
+            return departure
+        return replace(departure, story=os.path.relpath(story, folder))
+
+    areas = tuple(
+        replace(
+            area,
+            suites=tuple(
+                replace(suite, departures=tuple(map(moved, suite.departures)))
+                for suite in area.suites
+            ),
+        )
+        for area in card.areas
+    )
+    return replace(card, areas=areas)
+
+
+def _departures(card: ScoreCard) -> Iterator[tuple[str, str]]:
+    """Text and story of each departure, with all areas that met it: the worst first."""
     met: dict[Departure, list[str]] = {}
     for area in card.areas:
         for suite in area.suites:
@@ -191,8 +217,7 @@ def _departures(card: ScoreCard) -> Iterator[str]:
             f"met {counted(departure.count, 'time')}" if departure.count else "",
             f"in {counted(len(areas), 'suite')} of {'; '.join(dict.fromkeys(areas))}",
         ]
-        details = _cell(", ".join(filter(None, parts)))
-        yield f"- {_cell(departure.title)}: {details}{_link(departure.story)}"
+        yield f"{departure.title}: {', '.join(filter(None, parts))}", departure.story
 
 
 def _rank(departure: Departure) -> tuple[bool, bool, str]:
@@ -221,7 +246,7 @@ def _reasons(card: ScoreCard) -> Iterator[str]:
         for (standing, reason), count in why.items():
             suites = counted(count, "suite")
             partly = "" if standing in _QUIET else ", in part"
-            yield f"- {_cell(area.title)}: {suites} {standing}{partly}: {_cell(reason)}"
+            yield f"{area.title}: {suites} {standing}{partly}: {reason}"
 
 
 def changes(before: ScoreCard, after: ScoreCard) -> list[str]:
@@ -301,6 +326,13 @@ def _html_cell(card: ScoreCard, name: str) -> str:
 
 
 def _html_notes(card: ScoreCard) -> str:
-    entries = [*_departures(card), *_reasons(card)]
-    items = "".join(f"<li>{escape(entry.removeprefix('- '))}</li>" for entry in entries)
+    entries = [f"{escape(printable(text))}{_html_link(story)}" for text, story in _departures(card)]
+    entries += [escape(printable(text)) for text in _reasons(card)]
+    items = "".join(f"<li>{entry}</li>" for entry in entries)
     return f"<h2>{escape(printable(card.system))}</h2><ul>{items}</ul>" if items else ""
+
+
+def _html_link(story: str) -> str:
+    if _is_file(story):
+        return f' (<a href="{escape(story)}">story</a>)'
+    return f" (<code>{escape(printable(story))}</code>)" if story else ""

@@ -21,6 +21,7 @@ from conformance.story import itf
 from conformance.story.behaviour import Behaviour, Step, lines
 from conformance.story.changes import changes
 from conformance.story.exhibit import exhibit
+from conformance.story.key import INIT
 from conformance.story.why import why_disabled
 from conformance.tla import Action, Location, Spec, State, Value, find_tools
 from conformance.tla.search import (
@@ -197,7 +198,7 @@ class _Comparison:
         artifact = self._kept(behaviour, distinction, title)
         location = place_of(prepared, group.action) or near(prepared.model.spec_path)
         return Finding(
-            key=f"{group.action}:{kind.replace(' ', '_')}",
+            key=":".join([group.action or INIT, kind.replace(" ", "_"), *map(key, group.branches)]),
             title=title,
             stage=STAGE,
             message=f"A behaviour that is {kind}, observed {self._observation.summary()}.",
@@ -238,7 +239,9 @@ class _Comparison:
         if folder is None:
             return ""
         group, model = _group(distinction), self._prepared[distinction.side].model
-        path = itf.file_in(folder, "diff", distinction.side, group.action)
+        path = itf.file_in(
+            folder, "diff", distinction.side, group.action, *map(str, group.branches)
+        )
         itf.keep(path, behaviour, {"model": reference(model), "key": title})
         return str(path)
 

@@ -24,6 +24,7 @@ from conformance.report.card import (
     ScoreSuite,
     Standing,
 )
+from conformance.story.key import VIOLATED, kind_of, subjects_of
 from conformance.systems.areas import ProtocolArea, area_of, protocol_areas
 from conformance.tla import load_json
 
@@ -104,7 +105,9 @@ class _Gate:
         known = [
             name for name in _texts(entry.get("deviations")) if presence.get(name) not in _ABSENT
         ]
-        return [*known, *_texts(entry.get("set_aside"))]
+        # In a suite that failed what was set aside includes what nobody declared.
+        aside = _texts(entry.get("set_aside")) if entry.get("verdict") == "pass" else []
+        return [*known, *aside]
 
     def _others(self) -> Iterator[ScoreSuite]:
         """What failed and belongs to no suite that was driven: nothing that failed is left out."""
@@ -170,13 +173,21 @@ def _standing(verdicts: Set[str], declared: Sequence[str], tests: _Json) -> Stan
 
 
 def _departure(finding: _Json) -> Departure:
-    formula = str(finding.get("formula") or "")
     return Departure(
         title=str(finding.get("title")),
         count=_number(finding, "count"),
-        consequence=f"violates {formula}" if formula else "",
+        consequence=_consequence(finding),
         story=str(finding.get("artifact") or finding.get("reproduce") or ""),
     )
+
+
+def _consequence(finding: _Json) -> str:
+    """The formula that breaks, or the variables that differ."""
+    formula, key = str(finding.get("formula") or ""), str(finding.get("key") or "")
+    if kind_of(key) == VIOLATED:
+        return f"violates {formula or ', '.join(subjects_of(key))}"
+    names = [str(_object(item).get("variable")) for item in _list(finding.get("differences"))]
+    return f"differs in {', '.join(sorted({*names}))}" if names else ""
 
 
 def _reason(entry: _Json) -> str:

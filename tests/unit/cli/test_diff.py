@@ -125,6 +125,24 @@ def test_an_added_action_is_named_with_the_disjuncts_that_it_takes(tmp_path: Pat
     assert "It has no action Lose." in "\n".join(report["added"][0]["story"])
 
 
+def test_every_action_and_disjunct_gets_a_story_if_asked(tmp_path: Path) -> None:
+    lossy = replaced(
+        "Next == Send",
+        "Lose == /\\ UNCHANGED sent\n"
+        "        /\\ \\/ queue = <<1>> /\\ queue' = <<>>\n"
+        "           \\/ queue = <<1, 2>> /\\ queue' = <<3>>\n"
+        "Skip == sent < 2 /\\ sent' = 3 /\\ UNCHANGED queue\n"
+        "Next == Lose \\/ Skip \\/ Send",
+    )
+    old, new = write(tmp_path, "Old", QUEUE), write(tmp_path, "New", lossy)
+    assert len(diff(old, new)[1]["findings"]) == 1
+    _, report = diff(old, new, "--stories", "--report", str(tmp_path / "out"))
+    files = {finding["artifact"] for finding in report["findings"]}
+    # The first disjunct of Lose does what Receive does, so it distinguishes nothing.
+    assert sorted(finding["action"] for finding in report["findings"]) == ["Lose", "Skip"]
+    assert len(files) == len(report["findings"]) == len(report["added"])
+
+
 def test_another_effect_is_added_and_taken_away(tmp_path: Path) -> None:
     stack = replaced("Append(queue, sent')", "<<sent'>> \\o queue")
     code, report = diff(write(tmp_path, "Old", QUEUE), write(tmp_path, "New", stack))

@@ -105,6 +105,7 @@ def failing(model: str = "group/dynamic-2m", stage: str = "replay") -> dict[str,
     report["findings"] = [
         {
             "stage": stage, "title": "it forgets", "count": 3, "formula": "NeverLost",
+            "key": "NeverLost:violated",
             "artifact": "out/divergences/group-dynamic-2m-Fetch-1.itf.json",
         }
     ]  # fmt: skip
@@ -223,7 +224,7 @@ class _Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.cells += tag == "td"
-        self.loads += [str(value) for name, value in attrs if name in ("src", "href")]
+        self.loads += [str(value) for name, value in attrs if name == "src" or tag == "link"]
 
 
 def test_a_page_holds_cards_side_by_side_and_loads_nothing(tmp_path: Path) -> None:
@@ -242,6 +243,42 @@ def test_a_page_holds_cards_side_by_side_and_loads_nothing(tmp_path: Path) -> No
 
 
 COLOURS = {Verdict.PASS: "#2e7d32", Verdict.FAIL: "#c62828", Verdict.INCONCLUSIVE: "#757575"}
+
+
+def test_what_nobody_declared_is_not_shown_as_declared(tmp_path: Path) -> None:
+    """A replay that goes on behind a difference says so beside its findings."""
+    went_on = "version is 1 where the specification has 2"
+    report = failing()
+    for entry in report["stages"]["replay"]["models"]:
+        entry["set_aside"] = [went_on]
+    report["findings"][0] |= {
+        "key": "Fetch:not_allowed:hw", "formula": "Fetch", "differences": [{"variable": "hw"}],
+    }  # fmt: skip
+    made = card(tmp_path, report)
+    departed, passed = (
+        next(item for area in made.areas for item in area.suites if item.name == name)
+        for name in ("group/dynamic-2m", "group/commits-2m")
+    )
+    assert [item.declared for item in departed.departures] == [False]
+    assert departed.departures[0].consequence == "differs in hw"
+    # In a suite that passed it is what a table says of the system.
+    assert [(item.title, item.declared) for item in passed.departures] == [(went_on, True)]
+    assert passed.standing is Standing.DECLARED
+
+
+def test_a_story_is_linked_as_seen_from_the_card(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = card(tmp_path, failing())
+    story = Path("out/divergences/group-dynamic-2m-Fetch-1.itf.json")
+    story.parent.mkdir(parents=True)
+    story.write_text("{}")
+    moved = cards.relative_to(made, Path("cards/1"))
+    assert "([story](../../out/divergences/group-dynamic-2m-Fetch-1.itf.json))" in cards.markdown(
+        moved
+    )
+    assert 'href="../../out/divergences/group-dynamic-2m-Fetch-1.itf.json"' in cards.page([moved])
 
 
 def test_the_badge_has_the_colour_of_the_verdict(tmp_path: Path) -> None:
