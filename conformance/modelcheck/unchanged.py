@@ -10,10 +10,10 @@ from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.form import Check
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, bound_again
-from conformance.tla.search import ObservedProblem, SearchEnd, SearchLimits, compare, problem_of
+from conformance.tla.search import ObservedProblem, PairResult, SearchLimits, compare, problem_of
 
-MOST_STATES = 30_000
-"""Of both sides together: a search that comes to no end here says nothing."""
+MOST_STATES = 5_000
+"""Of both sides and all overrides together: a search that comes to no end here says nothing."""
 
 _KIND = "idle-overrides"
 
@@ -46,9 +46,20 @@ def overridden_operators(prepared: PreparedModel) -> tuple[str, ...]:
 def idle_overrides(prepared: PreparedModel, most: int = MOST_STATES) -> tuple[str, ...]:
     """The overrides without which, one at a time, the model has the same states and steps.
 
-    The search ends at the first difference. An override for which it came to no end is not named.
+    An override that a checked formula depends on is none of them. The search ends at the first
+    difference; all searches together meet `most` states, and what comes later is not named.
     """
-    return tuple(name for name in overridden_operators(prepared) if _is_idle(prepared, name, most))
+    names: list[str] = []
+    for name in overridden_operators(prepared):
+        result = _with_and_without(prepared, name, most)
+        if result is None:
+            continue
+        most -= sum(result.states)
+        if result.equal:
+            names.append(name)
+        if most <= 0:
+            break
+    return tuple(names)
 
 
 def known_idle_overrides(
@@ -64,19 +75,21 @@ def known_idle_overrides(
     return names
 
 
-def _is_idle(prepared: PreparedModel, name: str, most: int) -> bool:
-    model = bounds_only(prepared.model)
+def _with_and_without(prepared: PreparedModel, name: str, most: int) -> PairResult | None:
+    """The model beside itself without an override; None where that says nothing."""
+    model, check = bounds_only(prepared.model), prepared.model.check
     try:
         specs = [
             bound_again(side, prepared.module).spec
             for side in (without_overrides(model, [name]), model)
         ]
+        if specs[0].formulas_use((*check.invariants, *check.properties), name):
+            return None
         if any(spec.depends_on_search for spec in specs):
-            return False
+            return None
         old, new = (
             ObservedProblem(problem_of(spec), spec.variables, lambda state: state) for spec in specs
         )
-        result = compare(old, new, SearchLimits(states=most))
+        return compare(old, new, SearchLimits(states=most))
     except SpecError:  # the evaluator has no answer where one of the two has no value
-        return False
-    return result.end is SearchEnd.EXHAUSTED and result.equal
+        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -360,6 +360,17 @@ class Spec:
         bounds = (*self.config.constraints, *self.config.action_constraints)
         bodies = (self.program.operator(name, "a constraint").body for name in bounds)
         return any(analysis.of(body).impure - {RECURSIVE} for body in (init, step.body, *bodies))
+
+    def formulas_use(self, formulas: Collection[str], operator: str) -> bool:
+        """Whether the value of one of these formulas may depend on an operator of the module."""
+        definition = self.module.operator(operator)
+        if definition is None:
+            return False
+        reached = (
+            self.machine.analysis.reached(self.program.operator(name, "a formula").body)
+            for name in formulas
+        )
+        return operator in formulas or any(definition.uid in uids for uids in reached)
 
     def initial_states(self) -> Sequence[State]:
         """The initial states, each once, in a fixed order."""

@@ -174,6 +174,10 @@ class Analysis:
             self._strict[uid] = self.strict(self._definition(uid).body)
         return self._strict[uid]
 
+    def reached(self, node: s.Argument) -> frozenset[int]:
+        """The definitions that the value of an expression may depend on."""
+        return self._reachable(self._direct(node).calls)
+
     def _reachable(self, calls: frozenset[int]) -> frozenset[int]:
         entry = self._reached.get(calls)
         if entry is None:

@@ -23,7 +23,8 @@ Up == n < 4 /\ Step(n) /\ n' = n + 1
 Jump == n = 1 /\ n' = 3
 Next == Up \/ Jump
 Fair == Init /\ [][Next]_n /\ WF_n(Next)
-Small == n < 3
+Bound == 3
+Small == n < Bound
 NotFour == n # 4
 Natural == n >= 0
 StepsOfOne == [][n' = n + 1]_n
@@ -138,6 +139,23 @@ def test_an_override_that_changes_nothing_is_named(what: str, engine: str, tmp_p
     assert (code, model["idle_overrides"]) == (0, idle)
     output = " ".join(CliRunner().invoke(load("check"), [path, "--engine", engine]).output.split())
     assert ("it has the same states and steps" in output) == bool(idle)
+
+
+@pytest.mark.parametrize("engine", ["tlc", "python"])
+@pytest.mark.parametrize("formula", ["Small", "Bound"])
+def test_an_override_that_changes_a_formula_alone_changes_something(
+    formula: str, engine: str, tmp_path: Path
+) -> None:
+    more = (
+        f"mutant = '{formula}'\n[definitions]\nOther = '{{}}'\n[overrides]\n{formula} = 'Other'\n"
+    )
+    body = {"Small": "n < 2", "Bound": "2"}[formula]
+    path = manifest(
+        tmp_path, 'invariants = ["Small"]\n', more.format(body), 'violated"\nviolated = "Small'
+    )
+    code, model = check(path, "--engine", engine)
+
+    assert (code, model["idle_overrides"], model["counterexample_length"]) == (0, [], 3)
 
 
 @pytest.mark.parametrize("engine", ["tlc", "python"])
