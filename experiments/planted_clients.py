@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from conformance.client.example import aims_of, has_instance
+from conformance.client.example import has_instance
+from conformance.client.wishes import aims_of
 from conformance.events import Finding
 from conformance.stages.client import (
     BoundVariant,

@@ -19,18 +19,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from conformance.client.answers import (
-    GOOD,
-    WISHES,
-    ActionStep,
-    AllowedAnswers,
-    BoundsReached,
-    Lane,
-)
+from conformance.client.answers import ActionStep, AllowedAnswers, BoundsReached, Lane
 from conformance.client.breaches import Breach, unreadable_parts
 from conformance.client.clock import BEAT, LoopClock
 from conformance.client.duties import (
-    AIMS,
     DISCONNECTS,
     FATAL,
     REPEATED,
@@ -63,6 +55,7 @@ from conformance.client.process import (
 from conformance.client.requests import MemberRequest
 from conformance.client.server import ClientLink, Server, narrower
 from conformance.client.subject import GROUP, TOPIC, JoiningClient, MemberNames, subject_of
+from conformance.client.wishes import LOST_ANSWER, LOST_REQUEST, Wishes
 from conformance.errors import UserError
 from conformance.judge.budget import JudgeLimits, LimitReached
 from conformance.judge.events import Event
@@ -79,7 +72,6 @@ __all__ = [
     "Ending",
     "ExamplePlan",
     "ExampleResult",
-    "aims_of",
     "has_instance",
     "run_example",
     "silent",
@@ -89,7 +81,6 @@ QUIET = 0
 """The number of the example to which nothing is done: it shows whether the client joins at all."""
 OWES_REQUEST, OWES_CALLBACK = "ClientOwesRequest", "ClientOwesCallback"
 """The state formulas that say whether the client has to send, or to tell its user, something."""
-LOST_REQUEST, LOST_ANSWER = "connection cut, request lost", "connection cut, answer lost"
 LIMITS = JudgeLimits(silent=5, candidates=5_000, seconds=300.0)
 
 
@@ -179,17 +170,6 @@ def has_instance(number: int) -> bool:
     return number % 2 == 0
 
 
-def aims_of(number: int, *, is_static: bool) -> tuple[DutyKind, ...]:
-    """What an example aims at, and what in its place if that is in vain, and so on.
-
-    The next kind comes with every second example, so that static and dynamic clients have all.
-    Nobody fences a client without an instance id: it aims at the kind after that.
-    """
-    first = (number - 1) // 2 % len(AIMS)
-    aims = (*AIMS[first:], *AIMS[:first])
-    return tuple(kind for kind in aims if is_static or kind.answer != "FENCED_INSTANCE_ID")
-
-
 async def run_example(
     plan: ExamplePlan, number: int, kinds: Kinds, *, is_told: bool
 ) -> ExampleResult:
@@ -222,12 +202,10 @@ class _Example:
     kinds: Kinds
     told: bool
     folder: Path
-    given: Counter[tuple[str, str]] = field(default_factory=Counter)
     story: list[str] = field(default_factory=list)
     ending: Ending | None = None
     detail: str = ""
     subject: JoiningClient | None = None
-    answered: int = 0
     began: float = field(default_factory=time.monotonic)
     clock: LoopClock = field(default_factory=LoopClock)
     callbacks_seen: int = 0
@@ -270,15 +248,16 @@ class _Example:
         default_factory=lambda: {"channel": asyncio.Lock(), "heartbeat": asyncio.Lock()}
     )
     _draw: random.Random = field(init=False)
-    _aims: tuple[DutyKind, ...] = ()
-    """What the example tries to make the client owe: the first that is not in vain."""
+    _wishes: Wishes = field(init=False)
     _callbacks: CallbackPipe = field(init=False)
     _over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self._draw = random.Random(f"{self.plan.seed}-{self.number}")
+        seed = f"{self.plan.seed}-{self.number}"
+        self._draw = random.Random(seed)
         self._callbacks = CallbackPipe(self.folder)
         self._duties = Duties(self.clock)
+        self._wishes = Wishes(seed, self.plan.requests, self._duties, self._draw)
         self._given = GivenAnswers(self.clock)
 
     # ---- the whole of it -------------------------------------------------------------------
@@ -310,7 +289,7 @@ class _Example:
             self.subject,
             tuple(events),
             tuple(self.story),
-            dict(self.given),
+            dict(self._wishes.given),
             self.callbacks_seen > 0,
             time.monotonic() - self.began,
             client.last_lines(),
@@ -700,7 +679,7 @@ class _Example:
                 "group are judged: let it subscribe to {topic}, and not assign partitions itself."
             )
         self.subject = subject_of(request)
-        self._aims = aims_of(self.number, is_static=self.subject.instance is not None)
+        self._wishes.aim_at(self.number, is_static=self.subject.instance is not None)
         kind = self.kinds(self.subject)
         salt = f"{random.Random(f'{self.plan.seed}-{self.number}-ids').getrandbits(64):016x}"
         self._joined = _JoinedExample(
@@ -734,6 +713,7 @@ class _Example:
         if states:
             group = str(self._at.kind.answers.reader.whole(states[0], "groupState"))
             self._seen[api, group] += 1
+            self._wishes.has_committed |= api == "OffsetCommit"
         breaches = (*unreadable_parts(request), *self._given.committed(request))
         for breach in breaches:
             self.breach(breach)
@@ -778,13 +758,13 @@ class _Example:
         self, request: MemberRequest, lane: Lane, link: ClientLink
     ) -> Entity | None:
         api, reader = request.name, self._at.kind.answers.reader
-        self.answered += api != "OffsetCommit"
-        self._calm = self._calm or self.answered > self.plan.requests
+        self._wishes.answered += api != "OffsetCommit"
+        self._calm = self._calm or self._wishes.answered > self.plan.requests
         outcome = ""
         while reader.waits(self._now(lane), lane):
             outcome = self._decided(api, lane)
             if outcome == LOST_REQUEST:
-                self.given[api, LOST_REQUEST] += 1
+                self._wishes.given[api, LOST_REQUEST] += 1
                 self._lost(lane, f"coordinator: cuts the connection, {api} is lost")
                 return None
             if not reader.waits(self._now(lane), lane):
@@ -797,10 +777,10 @@ class _Example:
         state = self._now(lane)
         text = f"coordinator: {api}: {self._at.messages.told_of(request, state, reader)}"
         if outcome == LOST_ANSWER:
-            self.given[api, LOST_ANSWER] += 1
+            self._wishes.given[api, LOST_ANSWER] += 1
             self._lost(lane, f"{text}, which is lost: the connection is cut")
             return None
-        self.given[api, reader.outcome(state, lane)] += 1
+        self._wishes.given[api, reader.outcome(state, lane)] += 1
         self._say(text)
         if lane == "heartbeat":
             self._told_at[reader.of_client(state, lane)] = self.clock.now()
@@ -845,32 +825,13 @@ class _Example:
 
     # ---- decisions -------------------------------------------------------------------------
 
-    @property
-    def _aim(self) -> DutyKind:
-        """What the client is to owe, once at least."""
-        return next(
-            (kind for kind in self._aims if self._duties.made[kind] or not self._is_vain(kind)),
-            self._aims[0],
-        )
-
-    def _is_vain(self, kind: DutyKind) -> bool:
-        """Whether the variant asks nothing for this answer, or the client commits nothing."""
-        if self.given[kind.api, kind.answer] >= _ENOUGH:
-            return True
-        commits = any(api == "OffsetCommit" for api, _ in self._seen)
-        return kind.api == "OffsetCommit" and not commits and self.answered > self.plan.requests / 2
-
     def _decided(self, api: str, lane: Lane) -> str:
         """Choose an answer and take the steps that lead to it, or to where it is parked."""
-        answers, aim = self._at.kind.answers, self._aim
-        awaits = self._duties.open_of(aim)
-        calm = self._calm or api == "LeaveGroup" or awaits
+        answers = self._at.kind.answers
+        calm = self._calm or api == "LeaveGroup" or self._wishes.awaits
         if not calm and self._draw.random() < _PRELUDE:
             self._take(answers.prelude(self._now(lane), lane, self._draw), lane)
-        wishes = list(GOOD) if calm else self._wishes(api)
-        if awaits and api == aim.api:
-            # Another error might have the client do what this one asked for.
-            wishes = [aim.answer, *wishes]
+        wishes = self._wishes.answers(api, calm=calm)
         if wishes[0] == LOST_REQUEST:
             return LOST_REQUEST
         possible = [wish for wish in wishes if wish not in (LOST_REQUEST, LOST_ANSWER)]
@@ -878,30 +839,6 @@ class _Example:
         way = answers.way(now, lane, possible, self._draw, by_coordinator=calm)
         self._take(way.steps, lane, may_park=not calm)
         return LOST_ANSWER if wishes[0] == LOST_ANSWER else way.outcome
-
-    def _wishes(self, api: str) -> list[str]:
-        """The answers in the order in which they are wanted now.
-
-        Each example likes others, whatever came in those before it. Half of the time the client
-        may go on. Until the example's aim is reached, the client mostly gets as far as that.
-        """
-        good = self._draw.sample(GOOD, len(GOOD))
-        aim = self._aim
-        aims = not self._duties.made[aim]
-        if aims and api == aim.api and self._draw.random() < _AIMED:
-            return [aim.answer, *good]
-        faults = [*WISHES[api], LOST_REQUEST, LOST_ANSWER]
-        if self.subject is None or self.subject.instance is None:
-            faults.remove("FENCED_INSTANCE_ID")
-        if aims:
-            faults = [fault for fault in faults if fault not in FATAL]
-        liked = sorted(faults, key=lambda name: -self._draw.random() * self._liking(api, name))
-        wanted = _FAULTS[api] * (_BEFORE_AIM if aims else 1.0)
-        return [*liked, *good] if self._draw.random() < wanted else [*good, *liked]
-
-    def _liking(self, api: str, outcome: str) -> float:
-        own = random.Random(f"{self.plan.seed}-{self.number}-{api}-{outcome}").random()
-        return own / (1 + self.given[api, outcome])
 
     def _take(self, steps: Sequence[ActionStep], lane: Lane, *, may_park: bool = False) -> None:
         """Take the steps; where a request is parked, perhaps let it be for a while."""
@@ -938,14 +875,8 @@ _AT_ONCE = frozenset({Act.SYNC, Act.HEARTBEAT, Act.LOOK_UP})
 """What an answer calls for, whatever else the client has to read."""
 _LATE, _SHORT, _LONG = 0.15, (0.0, 0.02), (0.1, 0.5)
 _PRELUDE, _PARKED = 0.25, 0.3
-_AIMED, _BEFORE_AIM = 0.7, 0.5
-"""How often the aim is wanted where it can be; by what other errors are rarer until then."""
-_ENOUGH = 2
-"""An answer that was given so often, and made the client owe nothing, is no aim any more."""
 _PERHAPS_LIMITED = frozenset({Ending.ABSENT, Ending.OWING, Ending.DIED, Ending.RESTLESS})
 """What a client may come to for want of something that the loop does not serve."""
-_FAULTS = {"JoinGroup": 0.3, "SyncGroup": 0.4, "Heartbeat": 0.4, "OffsetCommit": 0.4}
-"""How often an error or a cut connection is wanted."""
 
 
 async def _waited(link: ClientLink, seconds: float) -> bool:

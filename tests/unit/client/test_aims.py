@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from conformance.client.answers import WISHES
-from conformance.client.duties import AIMS, FATAL, Act, DutyKind
-from conformance.client.example import (
-    ClientKind,
-    ExamplePlan,
-    _Example,
-    aims_of,
-    has_instance,
-)
-from conformance.client.subject import JoiningClient
+from conformance.client.clock import LoopClock
+from conformance.client.duties import AIMS, FATAL, Act, Duties, DutyKind
+from conformance.client.example import has_instance
+from conformance.client.wishes import Wishes, aims_of
 
-DYNAMIC = JoiningClient("orders", frozenset({"range"}), None, joins_twice=True)
-STATIC = replace(DYNAMIC, instance="instance")
 REFUSED = [api for api, errors in WISHES.items() if errors]
 OF_DYNAMIC = {aim for aim in AIMS if aim.answer != "FENCED_INSTANCE_ID"}
 
@@ -51,52 +43,55 @@ def test_each_aim_that_a_kind_of_client_can_come_to_has_an_example(
     assert again == aims_of(numbers[0], is_static=is_static)
 
 
-def no_kind(subject: JoiningClient) -> ClientKind:
-    """Nobody joins here."""
-    raise AssertionError(subject)
-
-
-def example_of(aim: DutyKind, subject: JoiningClient, folder: Path) -> _Example:
-    """An example of this client with this aim, before anything has been answered."""
-    example = _Example(ExamplePlan("x", 1), 2, no_kind, False, folder)
-    example.subject = subject
-    static = subject.instance is not None
+def wishes_of(aim: DutyKind, *, is_static: bool) -> Wishes:
+    """The wishes of an example with this aim, before anything has been answered."""
     numbers = range(1, 2 * len(AIMS) + 1)
-    example._aims = next(aims for n in numbers if (aims := aims_of(n, is_static=static))[0] == aim)
-    return example
+    number = next(n for n in numbers if aims_of(n, is_static=is_static)[0] == aim)
+    wishes = Wishes("1-2", 15, Duties(LoopClock()), random.Random("1-2"))
+    wishes.aim_at(number, is_static=is_static)
+    return wishes
 
 
 @pytest.mark.parametrize("aim", AIMS, ids=str)
-@pytest.mark.parametrize("subject", [STATIC, DYNAMIC], ids=["static", "dynamic"])
+@pytest.mark.parametrize("is_static", [True, False], ids=["static", "dynamic"])
 def test_an_example_mostly_wishes_its_aim_until_it_is_reached(
-    aim: DutyKind, subject: JoiningClient, tmp_path: Path
+    aim: DutyKind, *, is_static: bool
 ) -> None:
-    if subject is DYNAMIC and aim not in OF_DYNAMIC:
+    if not is_static and aim not in OF_DYNAMIC:
         return  # no example of such a client has this aim: the test above
-    example = example_of(aim, subject, tmp_path)
-    first = Counter(example._wishes(aim.api)[0] for _ in range(200))
+    wishes = wishes_of(aim, is_static=is_static)
+    first = Counter(wishes.answers(aim.api, calm=False)[0] for _ in range(200))
     assert first[aim.answer] > 100, first
-    others = {api: {example._wishes(api)[0] for _ in range(200)} for api in REFUSED}
+    others = {api: {wishes.answers(api, calm=False)[0] for _ in range(200)} for api in REFUSED}
     assert not any(others[api] & FATAL - {aim.answer} for api in others), "it would end before"
-    example._duties.owe(aim, 1.0)  # the aim is reached
-    first = Counter(example._wishes(aim.api)[0] for _ in range(200))
+    wishes.duties.owe(aim, 1.0)
+    wishes.duties.meet(aim.owes)  # the aim is reached
+    first = Counter(wishes.answers(aim.api, calm=False)[0] for _ in range(200))
     assert first[aim.answer] < 100, first
 
 
-def test_an_answer_for_which_a_variant_asks_nothing_is_an_aim_no_longer(tmp_path: Path) -> None:
+def test_what_the_aim_asked_for_is_awaited_without_another_fault() -> None:
+    aim = AIMS[0]
+    wishes = wishes_of(aim, is_static=True)
+    wishes.duties.owe(aim, 1.0)
+    assert wishes.awaits
+    assert wishes.answers(aim.api, calm=True)[0] == aim.answer
+
+
+def test_an_answer_for_which_a_variant_asks_nothing_is_an_aim_no_longer() -> None:
     aim = next(kind for kind in AIMS if (kind.api, kind.owes) == ("OffsetCommit", Act.END))
-    example = example_of(aim, STATIC, tmp_path)
-    assert example._aim == aim
-    example.given[aim.api, aim.answer] = 2  # and nothing was owed
-    assert example._aim == example._aims[1] != aim
-    example._duties.owe(aim, 1.0)
-    assert example._aim == aim
+    wishes = wishes_of(aim, is_static=True)
+    assert wishes.aim == aim
+    wishes.given[aim.api, aim.answer] = 2  # and nothing was owed
+    assert wishes.aim == wishes.aims[1] != aim
+    wishes.duties.owe(aim, 1.0)
+    assert wishes.aim == aim
 
 
-def test_a_client_that_commits_nothing_gets_aims_of_other_requests(tmp_path: Path) -> None:
+def test_a_client_that_commits_nothing_gets_aims_of_other_requests() -> None:
     aim = next(kind for kind in AIMS if kind.api == "OffsetCommit")
-    example = example_of(aim, DYNAMIC, tmp_path)
-    example.answered = example.plan.requests
-    assert example._aim.api != "OffsetCommit"
-    example._seen["OffsetCommit", "STABLE"] += 1
-    assert example._aim == aim
+    wishes = wishes_of(aim, is_static=False)
+    wishes.answered = wishes.requests
+    assert wishes.aim.api != "OffsetCommit"
+    wishes.has_committed = True
+    assert wishes.aim == aim

@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from conformance.client.answers import AllowedAnswers
 from conformance.client.duties import AIMS, DutyKind
-from conformance.client.example import LIMITS, aims_of, silent
+from conformance.client.example import LIMITS, silent
 from conformance.client.messages import (
     SENDS,
     Messages,
@@ -26,6 +26,7 @@ from conformance.client.messages import (
 from conformance.client.process import Callback, CallbackPipe, arguments
 from conformance.client.requests import MemberRequest
 from conformance.client.subject import JoiningClient, MemberNames, subject_of
+from conformance.client.wishes import aims_of
 from conformance.errors import UserError
 from conformance.judge.events import Event
 from conformance.judge.follow import FollowedRecording

@@ -12,7 +12,8 @@ import pytest
 
 from conformance.client.breaches import Breach
 from conformance.client.duties import KINDS
-from conformance.client.example import QUIET, Ending, ExampleResult, aims_of, has_instance
+from conformance.client.example import QUIET, Ending, ExampleResult, has_instance
+from conformance.client.wishes import aims_of
 from conformance.errors import UserError
 from conformance.events import Finding
 from conformance.modelcheck.prepare import bound
