@@ -37,7 +37,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "delayed": ("DelayedOperations",),
         "directories": ("DirectoryMove",),
         "group": ("GroupMembership",),
-        "offsets": ("GroupOffsets",),
+        "offsets": ("GroupOffsets", "MemberOffsets"),
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": ("CoordinatorStore",),
     }

@@ -67,7 +67,7 @@ CountsFrom(i) ==
   IF log[i].kind = "Commit" THEN i
   ELSE IF EndOf(i) # 0 /\ log[EndOf(i)].kind = "Committed" THEN EndOf(i) ELSE 0
 
-LastExpiry == Max({i \in Places : log[i].kind = "Expired"})
+LastExpiry == Max({i \in Places : log[i].kind = "Tombstone"})
 Counting == {i \in Commits : CountsFrom(i) > LastExpiry}
 At(i) == IF i = 0 THEN Nothing ELSE [value |-> log[i].value, at |-> i]
 
@@ -156,7 +156,7 @@ EndTransaction(p, commits) ==
 TxnAfterExpiry == pendingTxn
 ExpireOffsets ==
   /\ Expiries /\ committed # Nothing /\ inFlight = {} /\ pending = 0
-  /\ log' = Append(log, Rec("Expired", 0, NoProducer))
+  /\ log' = Append(log, Rec("Tombstone", 0, NoProducer))
   /\ committed' = Nothing
   /\ pendingTxn' = TxnAfterExpiry
   /\ answered' = 0

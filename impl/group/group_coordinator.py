@@ -44,6 +44,8 @@ from .messages import (
     LeaveGroupResponse,
     MemberIdentity,
     OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
     SyncGroupRequest,
@@ -88,13 +90,12 @@ class GroupCoordinator:
         self.broker_id = broker_id
         self._clock = clock
         self._concurrency = concurrency or NoConcurrency()
-        self.manager = GroupMetadataManager(
-            topic, self.config, clock, self._concurrency, scheduler or ImmediateScheduler()
-        )
+        scheduler = scheduler or ImmediateScheduler()
+        self.manager = GroupMetadataManager(topic, self.config, clock, self._concurrency, scheduler)
         self._rebalancer = GroupRebalancer(self.config, self.manager, clock, self._concurrency)
         self._joins = JoinGroupHandler(self.config, self.manager, self._rebalancer, unique_id)
         self._syncs = SyncGroupHandler(self.manager, self._rebalancer)
-        self._offsets = OffsetHandler(self.config, self.manager, self._rebalancer, clock)
+        self._offsets = OffsetHandler(self.config, self.manager, self._rebalancer, clock, scheduler)
         self._is_active = False
         self._stopped = self._concurrency.event("group-coordinator-stopped")
 
@@ -320,6 +321,17 @@ class GroupCoordinator:
             return OffsetFetchResponse(error)
         found = self._offsets.fetch(request.group_id, request.partitions, request.require_stable)
         return OffsetFetchResponse(Errors.NONE, found)
+
+    def handle_delete_offsets(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+        """Positions of topics that members subscribe to stay."""
+        error = self._validate_group_status(request.group_id)
+        if error is not None:
+            return OffsetDeleteResponse(error)
+        group = self.manager.get_group(request.group_id)
+        if group is not None:
+            return self._offsets.delete(group, request.partitions)
+        absent = self.manager.group_not_exists(request.group_id)
+        return OffsetDeleteResponse(Errors.GROUP_ID_NOT_FOUND if absent else Errors.NOT_COORDINATOR)
 
     def cleanup_expired_offsets(self) -> int:
         """Drop what the retention is over for; return how many positions that was."""

@@ -142,4 +142,5 @@ def group_of(
                 member.assignment,
             )
         )
+    group.subscribed_topics = group.compute_subscribed_topics()
     return group

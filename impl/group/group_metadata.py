@@ -69,6 +69,8 @@ class GroupMetadata:
         self.num_members_awaiting_join = 0
         self.new_member_added = False
         self.offsets = GroupOffsets()
+        self.subscribed_topics: frozenset[str] | None = None
+        """Of the last generation that is complete; None where it is not known."""
         self._clock = clock
         self._supported_protocols: dict[str, int] = {}
 
@@ -284,15 +286,24 @@ class GroupMetadata:
         return max(votes, key=votes.__getitem__)
 
     def is_subscribed_to_topic(self, topic: str) -> bool:
-        """Whether a member may consume the topic; True if that cannot be known."""
+        """Whether the generation may consume the topic; True if that cannot be known."""
+        return self.subscribed_topics is None or topic in self.subscribed_topics
+
+    def compute_subscribed_topics(self) -> frozenset[str] | None:
+        """The topics that the members subscribe to; None if somebody's cannot be read."""
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
-            return True
+            return None
         if not self.members:
-            return False
+            return frozenset()
         if self.protocol_name is None:
-            return True
-        topics = [subscribed_topics(m.metadata(self.protocol_name)) for m in self.members.values()]
-        return any(known is None or topic in known for known in topics)
+            return None
+        topics: set[str] = set()
+        for member in self.members.values():
+            known = subscribed_topics(member.metadata(self.protocol_name))
+            if known is None:
+                return None
+            topics |= known
+        return frozenset(topics)
 
     # -- generations and answers
 
@@ -302,9 +313,11 @@ class GroupMetadata:
         self.pending_sync_members.clear()
         if self.members:
             self.protocol_name = self.select_protocol()
+            self.subscribed_topics = self.compute_subscribed_topics()
             self.transition_to(COMPLETING_REBALANCE)
         else:
             self.protocol_name = None
+            self.subscribed_topics = self.compute_subscribed_topics()
             self.transition_to(EMPTY)
 
     def current_member_metadata(self) -> tuple[JoinGroupResponseMember, ...]:

@@ -87,6 +87,11 @@ class GroupOffsets:
             if topic_partition in pending
         }
 
+    def producers_without_positions(self) -> frozenset[int]:
+        """Producers whose positions were all deleted while their transaction was open."""
+        pending = self._pending_transactional.items()
+        return frozenset(producer for producer, positions in pending if not positions)
+
     def all_offsets(self) -> PartitionOffsets:
         """Every committed position."""
         return {tp: commit.offset_and_metadata for tp, commit in self._offsets.items()}
@@ -187,6 +192,21 @@ class GroupOffsets:
         for topic_partition in expired:
             del self._offsets[topic_partition]
         return expired
+
+    def remove_offsets(self, topic_partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Forget positions, also those on their way and of open transactions (KIP-496).
+
+        Returns what was committed. A producer stays here without positions until its transaction
+        ends, and its group with it. Source: GroupMetadata.removeOffsets.
+        """
+        removed = []
+        for topic_partition in topic_partitions:
+            self._pending.pop(topic_partition, None)
+            for pending in self._pending_transactional.values():
+                pending.pop(topic_partition, None)
+            if self._offsets.pop(topic_partition, None) is not None:
+                removed.append(topic_partition)
+        return removed
 
     def remove_all_offsets(self) -> list[TopicPartition]:
         """Forget everything; return what was committed."""

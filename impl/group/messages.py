@@ -239,6 +239,30 @@ class OffsetFetchResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetDeleteRequest:
+    """KIP-496."""
+
+    group_id: str
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetDeleteResponsePartition:
+    """What became of one position."""
+
+    topic_partition: TopicPartition
+    error_code: Errors
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetDeleteResponse:
+    """With an error of the group there are no partitions."""
+
+    error_code: Errors
+    partitions: tuple[OffsetDeleteResponsePartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FindCoordinatorRequest:
     """Ask any broker which broker coordinates the group."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from ..clock import Clock
 from ..errors import Errors
 from ..records import Record
+from ..scheduler import Scheduler
 from ..types import TopicPartition
 from .config import GroupConfig
 from .group_metadata import (
@@ -40,6 +41,8 @@ from .messages import (
     OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
     OffsetFetchResponsePartition,
     TxnOffsetCommitRequest,
 )
@@ -86,8 +89,10 @@ class OffsetHandler:
         manager: GroupMetadataManager,
         rebalancer: GroupRebalancer,
         clock: Clock,
+        scheduler: Scheduler,
     ) -> None:
         self._config = config
+        self._scheduler = scheduler
         self._manager = manager
         self._rebalancer = rebalancer
         self._clock = clock
@@ -188,14 +193,24 @@ class OffsetHandler:
     def handle_txn_completion(
         self, producer_id: int, partitions: Collection[int], is_commit: bool
     ) -> None:
-        """Write the producer's marker to the partitions, and apply or drop what is pending.
+        """Write the producer's marker to the partitions; later, apply or drop what is pending.
 
         A marker is written also where nothing is pending: the log may hold a commit whose append
         was answered with an error, and without a marker whoever loads it would find it open.
+        The rest is a task of the scheduler, since whoever completes the append may hold locks of
+        groups (KAFKA-6917; GroupMetadataManager.scheduleHandleTxnCompletion).
         """
         for partition in partitions:
             marker = transaction_marker(producer_id, is_commit, self._clock.milliseconds())
             self._manager.append_to(partition, (marker,), lambda _error, _offset: None)
+        self._scheduler.schedule_once(
+            f"handleTxnCompletion-{producer_id}",
+            lambda: self._complete_transaction(producer_id, frozenset(partitions), is_commit),
+        )
+
+    def _complete_transaction(
+        self, producer_id: int, partitions: Collection[int], is_commit: bool
+    ) -> None:
         for group in self._manager.current_groups():
             if self._manager.partition_for(group.group_id) not in partitions:
                 continue
@@ -229,6 +244,38 @@ class OffsetHandler:
             return group.offsets.expire_offsets(expired)
 
         return self._manager.cleanup_group_metadata(self._manager.current_groups(), select)
+
+    # -- deletion
+
+    def delete(
+        self, group: GroupMetadata, partitions: Collection[TopicPartition]
+    ) -> OffsetDeleteResponse:
+        """Remove positions; those of topics that members subscribe to stay (KIP-496).
+
+        Source: GroupCoordinator.handleDeleteOffsets. The subscription is that of the last
+        generation: what a member that is about to join wants is not protected yet.
+        """
+        with group.lock:
+            if group.is_in(DEAD):
+                return OffsetDeleteResponse(Errors.GROUP_ID_NOT_FOUND)
+            if group.is_in(EMPTY):
+                kept = []
+            elif group.protocol_type == CONSUMER_PROTOCOL_TYPE:
+                kept = [tp for tp in partitions if group.is_subscribed_to_topic(tp.topic)]
+            else:
+                return OffsetDeleteResponse(Errors.NON_EMPTY_GROUP)
+        eligible = [tp for tp in partitions if tp not in kept]
+        if eligible:
+            self._manager.cleanup_group_metadata(
+                (group,), lambda each: each.offsets.remove_offsets(eligible)
+            )
+        results = [
+            OffsetDeleteResponsePartition(
+                tp, Errors.GROUP_SUBSCRIBED_TO_TOPIC if tp in kept else Errors.NONE
+            )
+            for tp in partitions
+        ]
+        return OffsetDeleteResponse(Errors.NONE, tuple(results))
 
 
 def expired_offsets(group: GroupMetadata, now_ms: int, retention_ms: int) -> list[TopicPartition]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from conformance.systems.offsets.topic import DeferredTopic, OffsetEntry
 from conformance.tla import Fn, Value, make_function
+from impl.group.group_metadata import DEAD, EMPTY, GroupMetadata
 from impl.group.group_offsets import CommitRecordMetadataAndOffset, GroupOffsets
 from impl.types import TopicPartition
 
@@ -23,16 +24,21 @@ class OffsetsView:
     topic: DeferredTopic
     offsets: GroupOffsets
     producers: Mapping[str, int]
+    names_of: Callable[[frozenset[str]], frozenset[str]] = frozenset
+    """The names of a group's members by their ids."""
 
 
 def _log(view: OffsetsView) -> Value:
     names: dict[int | None, str] = {number: name for name, number in view.producers.items()}
     names[None] = _NO_PRODUCER
-    return tuple(_record(entry, names[entry.producer]) for entry in view.topic.entries)
+    return tuple(_record(view, entry, names[entry.producer]) for entry in view.topic.entries)
 
 
-def _record(entry: OffsetEntry, producer: str) -> Fn:
-    return Fn({"kind": entry.kind, "value": entry.value, "producer": producer})
+def _record(view: OffsetsView, entry: OffsetEntry, producer: str) -> Fn:
+    record: dict[Value, Value] = {"kind": entry.kind, "value": entry.value, "producer": producer}
+    if entry.members is not None:
+        record["members"] = view.names_of(entry.members)
+    return Fn(record)
 
 
 def _pending(view: OffsetsView) -> Value:
@@ -67,3 +73,81 @@ OF_OFFSETS: dict[str, Callable[[OffsetsView], Value]] = {
 
 VARIABLES = tuple(OF_OFFSETS)
 """Observed."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A group that has members, the time, and the tasks and appends that wait."""
+
+    offsets: OffsetsView
+    group: GroupMetadata | None
+    now_ms: int
+    retention_ms: int
+    ended: Mapping[Value, Value]
+    """By producer, what the task says that waits for the end of its transaction."""
+    appended_by: Mapping[int, GroupMetadata]
+    """Places in the log, and the group that a commit there was appended for."""
+
+
+def _group(view: GroupView) -> Value:
+    group = view.group
+    if group is None:
+        return _NO_GROUP
+    waiting = frozenset(id for id, member in group.members.items() if member.is_awaiting_join)
+    topics = group.subscribed_topics
+    return Fn(
+        {
+            "state": group.state.value,
+            "generation": group.generation_id,
+            "type": group.protocol_type or "none",
+            "members": view.offsets.names_of(frozenset(group.members)),
+            "waiting": view.offsets.names_of(waiting),
+            "subscribed": topics is not None and POSITION.topic in topics,
+            "old": _has_long_been_empty(view, group),
+        }
+    )
+
+
+_NO_GROUP = Fn(
+    {
+        "state": "Absent",
+        "generation": 0,
+        "type": "none",
+        "members": frozenset[Value](),
+        "waiting": frozenset[Value](),
+        "subscribed": False,
+        "old": False,
+    }
+)
+
+
+def _has_long_been_empty(view: GroupView, group: GroupMetadata) -> bool:
+    since = group.current_state_timestamp
+    if group.protocol_type is None or not group.is_in(EMPTY) or since is None:
+        return False
+    return view.now_ms - since >= view.retention_ms
+
+
+def _emptied(view: GroupView) -> Value:
+    emptied = view.offsets.offsets.producers_without_positions()
+    return frozenset[Value](p for p, number in view.offsets.producers.items() if number in emptied)
+
+
+def _aged(view: GroupView) -> Value:
+    entries = view.offsets.topic.entries
+    return sum(view.now_ms - entry.timestamp >= view.retention_ms for entry in entries)
+
+
+def _orphans(view: GroupView) -> Value:
+    in_flight = view.offsets.topic.in_flight
+    return frozenset[Value](p for p in in_flight if view.appended_by[p].is_in(DEAD))
+
+
+OF_GROUP: dict[str, Callable[[GroupView], Value]] = {
+    "group": _group,
+    "emptied": _emptied,
+    "ended": lambda view: make_function(dict(view.ended)),
+    "aged": _aged,
+    "orphans": _orphans,
+}
+"""Each variable of MemberOffsets alone, and how the objects show it."""

@@ -98,7 +98,7 @@ class OffsetsSystem:
     # ---- clients ---------------------------------------------------------------------------
 
     def _next(self) -> tuple[OffsetCommitRequestPartition, ...]:
-        commits = sum(bool(entry.value) for entry in self._topic.entries)
+        commits = sum(entry.is_commit for entry in self._topic.entries)
         return (OffsetCommitRequestPartition(POSITION, commits + 1),)
 
     def _commit(self) -> None:
@@ -140,8 +140,3 @@ class OffsetsSystem:
         coordinator.startup()
         coordinator.on_election(_PARTITION, self._epoch)
         return coordinator
-
-
-def create(constants: Mapping[str, Value]) -> OffsetsSystem:
-    """The system for a model's constants."""
-    return OffsetsSystem(constants)

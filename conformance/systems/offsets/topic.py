@@ -10,9 +10,10 @@ from impl.concurrency import NoConcurrency
 from impl.disk import MemoryDisk
 from impl.errors import Errors
 from impl.group.group_records import (
-    OffsetKey,
+    GroupMetadataKey,
     marker_of,
     producer_of,
+    read_group_metadata_value,
     read_message_key,
     read_offset_commit_value,
 )
@@ -24,11 +25,21 @@ from impl.scheduler import ImmediateScheduler
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """A record as the spec has it; `producer` is None for what belongs to no transaction."""
+    """A record as the spec has it; `producer` is None for what belongs to no transaction.
+
+    Of a group's record `value` is the generation, and `members` are its ids.
+    """
 
     kind: str
     value: int
     producer: int | None
+    timestamp: int
+    members: frozenset[str] | None = None
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether it commits a position, in a transaction or not."""
+        return self.kind in ("Commit", "TxnCommit")
 
 
 class DeferredTopic:
@@ -60,16 +71,15 @@ class DeferredTopic:
         callback: AppendCallback,
         /,
     ) -> None:
-        """Append each batch of one record. Markers and tombstones are answered at once."""
-        (record,) = records
+        """Append a batch. A commit, which is alone, is answered later; all else at once."""
         outcome: list[tuple[Errors, int]] = []
         self._topic.append(partition, leader_epoch, records, lambda *answer: outcome.append(answer))
         ((error, offset),) = outcome
         if error is not Errors.NONE:
             callback(error, offset)
             return
-        self.entries.append(_entry(record))
-        if self.entries[-1].value:
+        self.entries += map(_entry, records)
+        if self.entries[-1].is_commit:
             self._pending[len(self.entries)] = _answering(callback, offset)
         else:
             callback(error, offset)
@@ -87,12 +97,21 @@ def _answering(callback: AppendCallback, offset: int) -> Callable[[Errors], None
 
 
 def _entry(record: Record) -> OffsetEntry:
-    producer, is_commit = producer_of(record), marker_of(record)
+    producer, is_commit, time = producer_of(record), marker_of(record), record.timestamp
     if is_commit is not None:
-        return OffsetEntry("Committed" if is_commit else "Aborted", 0, producer)
-    if record.key is None or not isinstance(read_message_key(record.key), OffsetKey):
-        return OffsetEntry("Other", 0, None)
+        return OffsetEntry("Committed" if is_commit else "Aborted", 0, producer, time)
+    assert record.key is not None, "a record of the coordinator has a key"
+    if isinstance(read_message_key(record.key), GroupMetadataKey):
+        return _group_entry(record)
     if record.value is None:
-        return OffsetEntry("Expired", 0, None)
+        return OffsetEntry("Tombstone", 0, None, time)
     value = read_offset_commit_value(record.value).committed_offset
-    return OffsetEntry("Commit" if producer is None else "TxnCommit", value, producer)
+    return OffsetEntry("Commit" if producer is None else "TxnCommit", value, producer, time)
+
+
+def _group_entry(record: Record) -> OffsetEntry:
+    if record.value is None:
+        return OffsetEntry("GroupTombstone", 0, None, record.timestamp)
+    group = read_group_metadata_value(record.value)
+    members = frozenset(member.member_id for member in group.members)
+    return OffsetEntry("Group", group.generation, None, record.timestamp, members)
