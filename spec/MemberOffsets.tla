@@ -252,7 +252,6 @@ MayDelete == TRUE
 
 DeleteOffset ==
   /\ Deletions /\ OutcomeOfDelete = "NONE" /\ MayDelete
-  /\ committed # Nothing \/ pending # 0 \/ pendingTxn # NonePending
   /\ committed' = Nothing /\ pending' = 0 /\ pendingTxn' = NonePending
   /\ emptied' = emptied \union {p \in Producers : pendingTxn[p] # Nothing}
   /\ Removes(committed # Nothing)
@@ -300,12 +299,10 @@ HasExpired == committed # Nothing /\ pending = 0 /\ IsOver
 \* GroupMetadataManager.cleanupGroupMetadata, every offsets.retention.check.interval.ms.
 CleanUp ==
   /\ Expiries
-  /\ HasExpired \/ /\ group.state = "Empty" /\ committed = Nothing
-                   /\ pending = 0 /\ pendingTxn = NonePending /\ emptied = {}
-  /\ committed' = Nothing
+  /\ committed' = IF HasExpired THEN Nothing ELSE committed
   /\ UNCHANGED <<pending, pendingTxn, emptied>>
   /\ Removes(HasExpired)
-  /\ answered' = 0
+  /\ answered' = IF HasExpired THEN 0 ELSE answered
   /\ UNCHANGED <<inFlight, failOvers, failed, ended, aged, taken>>
 
 (***************************************************************************)

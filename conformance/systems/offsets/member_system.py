@@ -10,7 +10,7 @@ from conformance.systems.offsets.observation import (
     OF_GROUP,
     OF_OFFSETS,
     POSITION,
-    GroupView,
+    MemberOffsetsView,
     OffsetsView,
 )
 from conformance.systems.offsets.topic import DeferredTopic
@@ -130,14 +130,14 @@ class MemberOffsetsSystem:
         self._answers.clear()
         step(*action.args)
         if self._answers:
-            raise ActionRefused(f"a client is told {self._told()} though nothing answers it")
+            raise ActionRefused(f"a client is told {self._responses()} though nothing answers it")
 
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""
         group = self._coordinator.group(_GROUP)
         positions = GroupOffsets() if group is None else group.offsets
         offsets = OffsetsView(self._topic, positions, self._ids, self._members.names_of)
-        view = GroupView(
+        view = MemberOffsetsView(
             offsets,
             group,
             self._clock.milliseconds(),
@@ -207,7 +207,7 @@ class MemberOffsetsSystem:
         """Keep for whom the append is that now waits for its answer."""
         place, group = len(self._topic.entries), self._coordinator.group(_GROUP)
         if group is None or place not in self._topic.in_flight:
-            raise ActionRefused(f"the commit is not taken: {self._told()}")
+            raise ActionRefused(f"the commit is not taken: {self._responses()}")
         self._is_half[place], self._appended_by[place] = is_half, group
 
     def _refuse_commit(self, member: str, generation: str, size: str, error: str) -> None:
@@ -221,26 +221,26 @@ class MemberOffsetsSystem:
         self._send_in_transaction(producer, member, generation)
         self._expect(error)
 
-    def _answer(self, place: int, error: Errors, told: Errors) -> None:
+    def _answer(self, place: int, error: Errors, response: Errors) -> None:
         self._topic.answer(place, error)
         half = ("OFFSET_METADATA_TOO_LARGE",) if self._is_half[place] else ()
-        self._expect(told.name, *half)
+        self._expect(response.name, *half)
 
-    def _told(self) -> list[str]:
+    def _responses(self) -> list[str]:
         return [part.error_code.name for answer in self._answers for part in answer.partitions]
 
     def _expect(self, *errors: str) -> None:
-        if self._told() != list(errors):
-            raise ActionRefused(f"the client is told {self._told() or 'nothing'}")
+        if self._responses() != list(errors):
+            raise ActionRefused(f"the client is told {self._responses() or 'nothing'}")
         self._answers.clear()
 
     def _fetch(self, requires_stable: bool, offset: int) -> None:
         request = OffsetFetchRequest(_GROUP, (POSITION,), requires_stable)
         (partition,) = self._coordinator.handle_fetch_offsets(request).partitions
         is_unstable = partition.error_code is Errors.UNSTABLE_OFFSET_COMMIT
-        told = _UNSTABLE if is_unstable else partition.committed_offset
-        if told != offset:
-            raise ActionRefused(f"the position is {told}")
+        answer = _UNSTABLE if is_unstable else partition.committed_offset
+        if answer != offset:
+            raise ActionRefused(f"the position is {answer}")
 
     # ---- transactions ----------------------------------------------------------------------
 
@@ -257,8 +257,8 @@ class MemberOffsetsSystem:
     def _delete_offset(self, error: str) -> None:
         request = OffsetDeleteRequest(_GROUP, (POSITION,))
         answer = self._coordinator.handle_delete_offsets(request)
-        told = [answer.error_code, *(part.error_code for part in answer.partitions)]
-        names = [each.name for each in told if each is not Errors.NONE] or ["NONE"]
+        errors = [answer.error_code, *(part.error_code for part in answer.partitions)]
+        names = [each.name for each in errors if each is not Errors.NONE] or ["NONE"]
         if names != [error]:
             raise ActionRefused(f"OffsetDelete is answered {names}")
 

@@ -76,7 +76,7 @@ VARIABLES = tuple(OF_OFFSETS)
 
 
 @dataclass(frozen=True, slots=True)
-class GroupView:
+class MemberOffsetsView:
     """A group that has members, the time, and the tasks and appends that wait."""
 
     offsets: OffsetsView
@@ -89,7 +89,7 @@ class GroupView:
     """Places in the log, and the group that a commit there was appended for."""
 
 
-def _group(view: GroupView) -> Value:
+def _group(view: MemberOffsetsView) -> Value:
     group = view.group
     if group is None:
         return _NO_GROUP
@@ -121,29 +121,29 @@ _NO_GROUP = Fn(
 )
 
 
-def _has_long_been_empty(view: GroupView, group: GroupMetadata) -> bool:
+def _has_long_been_empty(view: MemberOffsetsView, group: GroupMetadata) -> bool:
     since = group.current_state_timestamp
     if group.protocol_type is None or not group.is_in(EMPTY) or since is None:
         return False
     return view.now_ms - since >= view.retention_ms
 
 
-def _emptied(view: GroupView) -> Value:
+def _emptied(view: MemberOffsetsView) -> Value:
     emptied = view.offsets.offsets.producers_without_positions()
     return frozenset[Value](p for p, number in view.offsets.producers.items() if number in emptied)
 
 
-def _aged(view: GroupView) -> Value:
+def _aged(view: MemberOffsetsView) -> Value:
     entries = view.offsets.topic.entries
     return sum(view.now_ms - entry.timestamp >= view.retention_ms for entry in entries)
 
 
-def _orphans(view: GroupView) -> Value:
+def _orphans(view: MemberOffsetsView) -> Value:
     in_flight = view.offsets.topic.in_flight
     return frozenset[Value](p for p in in_flight if view.appended_by[p].is_in(DEAD))
 
 
-OF_GROUP: dict[str, Callable[[GroupView], Value]] = {
+OF_GROUP: dict[str, Callable[[MemberOffsetsView], Value]] = {
     "group": _group,
     "emptied": _emptied,
     "ended": lambda view: make_function(dict(view.ended)),

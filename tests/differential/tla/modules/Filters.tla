@@ -30,8 +30,8 @@ TypeOK ==
     /\ [of |-> q, size |-> Cardinality(q)] \in
            {r \in [of: SUBSET (1..25), size: 0..9]: r.size = Cardinality(r.of)}
 
-(* The conditions have a value for the one that is asked of: not for {} < 3, nor for T = {}. *)
-Lazy == <<1, 2>> \in {s \in [1..2 -> {1, 2, {}}]: s[1] < 3 /\ s[2] > s[1]}
+(* The conditions have a value for the one that is asked of: not for s[2] = 3, nor for T = {}. *)
+Lazy == <<1, 2>> \in {s \in [1..2 -> 1..3]: s[1] < 3 /\ 6 \div (3 - s[2]) > s[1]}
 LazySubset == {1} \in {T \in SUBSET {1, 2, 3}: (CHOOSE t \in T: TRUE) = 1}
 
 Meet == \A Q1, Q2 \in Quorums: Q1 \cap Q2 # {}

@@ -17,8 +17,10 @@ from impl.group.messages import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitResponse,
+    OffsetDeleteRequest,
     OffsetFetchRequest,
 )
+from impl.scheduler import DeferredScheduler
 from impl.types import TopicPartition
 from tests.unit.impl.group.driver import CONFIG, GROUP, TP, Driver
 
@@ -354,6 +356,70 @@ def test_a_group_of_another_type_keeps_everything_while_it_has_members() -> None
     driver.clock.sleep(1000)
     assert driver.coordinator.cleanup_expired_offsets() == 0
     assert driver.group.is_subscribed_to_topic("topic")
+
+
+def deleted(driver: Driver) -> tuple[Errors, list[Errors]]:
+    response = driver.coordinator.handle_delete_offsets(OffsetDeleteRequest(GROUP, (TP,)))
+    return response.error_code, [partition.error_code for partition in response.partitions]
+
+
+def test_offsets_of_an_absent_group_are_not_deleted() -> None:
+    assert deleted(Driver()) == (Errors.GROUP_ID_NOT_FOUND, [])
+
+
+def test_the_last_offset_takes_a_group_without_members_along() -> None:
+    driver = Driver()
+    driver.commit(offset=3)
+    assert deleted(driver) == (NONE, [NONE])
+    assert driver.coordinator.group(GROUP) is None
+    assert driver.failed_over().fetched() == (-1, NONE)
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [("topic", Errors.GROUP_SUBSCRIBED_TO_TOPIC), ("x", NONE)],
+    ids=["subscribed", "not subscribed"],
+)
+def test_members_keep_the_offsets_of_what_they_subscribe_to(topic: str, error: Errors) -> None:
+    driver = Driver()
+    join = driver.join(metadata=subscription(topic), session=5000)
+    driver.advance(51)
+    member_id = join.response.member_id
+    driver.sync(member_id, 1, {member_id: b""})
+    driver.commit(member_id, 1, offset=3)
+    assert deleted(driver) == (NONE, [error])
+    assert driver.fetched() == ((-1 if error is NONE else 3), NONE)
+
+
+def test_what_a_member_will_subscribe_to_protects_nothing_before_it_has_joined() -> None:
+    driver = Driver()
+    first = driver.join(metadata=subscription("x"), session=5000)
+    driver.advance(51)
+    member_id = first.response.member_id
+    driver.sync(member_id, 1, {member_id: b""})
+    driver.commit(member_id, 1, offset=3)
+    driver.join(metadata=subscription("topic"))
+    assert driver.state == "PreparingRebalance"
+    assert deleted(driver) == (NONE, [NONE])
+
+
+def test_a_group_of_another_type_keeps_its_offsets_while_it_has_members() -> None:
+    driver = Driver()
+    driver.join(protocol_type="connect", session=5000)
+    driver.advance(51)
+    assert deleted(driver) == (Errors.NON_EMPTY_GROUP, [])
+
+
+def test_the_marker_of_a_transaction_is_applied_by_the_scheduler() -> None:
+    scheduler = DeferredScheduler()
+    driver = Driver(scheduler=scheduler)
+    scheduler.run_pending()  # the load
+    driver.txn_commit(offset=3)
+    driver.coordinator.handle_txn_completion(7, {0}, True)
+    assert driver.fetched(require_stable=True) == (-1, Errors.UNSTABLE_OFFSET_COMMIT)
+    assert driver.failed_over().fetched() == (3, NONE)
+    scheduler.run_pending()
+    assert driver.fetched(require_stable=True) == (3, NONE)
 
 
 def test_the_default_settings_are_kafkas() -> None:
