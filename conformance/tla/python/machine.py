@@ -495,8 +495,8 @@ class Machine:
         `in_order` as of `logic.in_order`.
         """
         if in_order is None:
-            sequence = isinstance(elements, frozenset)
-            in_order = sequence and elements == frozenset(range(1, len(elements) + 1))
+            elements = frozenset(elements)
+            in_order = elements == frozenset(range(1, len(elements) + 1))
         undefined: EvaluationError | None = None
         for element in elements:
             try:
