@@ -357,8 +357,8 @@ class _Example:
         """The client leaves in order; what it sends until then is still judged."""
         self._closing = True
         self._say("the client is asked to end (SIGTERM)")
-        if not await client.ask_to_end() and self.ending is None:
-            self._say("the client still runs")
+        if not await client.ask_to_end():
+            self._end(Ending.STAYED, "it still runs, so its leaving was not judged")
 
     def _end(self, ending: Ending, detail: str = "") -> None:
         if self.ending is None:

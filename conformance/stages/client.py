@@ -58,7 +58,7 @@ __all__ = [
 STAGE = "client"
 _FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "1000"}
 """In place of what bounds the variant's model."""
-_UNDECIDED = frozenset({Ending.ABSENT, Ending.RESTLESS, Ending.LIMITED})
+_UNDECIDED = frozenset({Ending.ABSENT, Ending.RESTLESS, Ending.LIMITED, Ending.STAYED})
 """They say nothing of the client: the machine may have been too slow, the loop too small."""
 _RERUNS = 2
 """A finding is seen again, or not believed."""

@@ -3,6 +3,7 @@
 LOCAL INSTANCE Bags
 LOCAL INSTANCE Integers
 LOCAL INSTANCE Folds
+LOCAL INSTANCE TLC
 
 BagAdd(B, x) ==
   IF x \in DOMAIN B
@@ -24,14 +25,17 @@ MapThenFoldBag(op(_, _), base, f(_), choose(_), B) ==
   IN MapThenFoldSet(op, base, all, choose, DOMAIN B)
 
 (* As TLC's own code (BagsExt.java): element by element, and the second argument of op is always an
-   element. MapThenFoldBag, in which the official definition puts it, joins whole results. *)
+   element. MapThenFoldBag, in which the official definition puts it, joins whole results. What is
+   no bag, an element that occurs zero times, is an error. *)
 FoldBag(op(_, _), base, B) ==
   LET times(acc, x) ==
         LET fold[n \in 0..B[x]] == IF n = 0 THEN acc ELSE op(fold[n - 1], x) IN fold[B[x]]
       RECURSIVE from(_, _)
       from(S, acc) ==
         IF S = {} THEN acc ELSE LET x == CHOOSE x \in S : TRUE IN from(S \ {x}, times(acc, x))
-  IN from(DOMAIN B, base)
+  IN IF Assert(\A x \in DOMAIN B : B[x] > 0, "FoldBag of a function that is no bag")
+     THEN from(DOMAIN B, base)
+     ELSE base
 SumBag(B) == FoldBag(LAMBDA a, b : a + b, 0, B)
 ProductBag(B) == FoldBag(LAMBDA a, b : a * b, 1, B)
 =============================================================================

@@ -6,12 +6,12 @@
 EXTENDS FiniteSets, Functions, Folds
 LOCAL INSTANCE Integers
 
-(* Op over the elements, op(element, rest), ending in base; in no particular order: op should *)
-(* be associative and commutative.                                                             *)
+(* Op over the elements, op(element, rest), from base on. No order is promised; TLC's own code *)
+(* begins with the element that CHOOSE takes.                                                  *)
 RECURSIVE FoldSet(_, _, _)
 FoldSet(op(_, _), base, S) ==
   IF S = {} THEN base
-  ELSE LET x == CHOOSE y \in S : TRUE IN op(x, FoldSet(op, base, S \ {x}))
+  ELSE LET x == CHOOSE y \in S : TRUE IN FoldSet(op, op(x, base), S \ {x})
 
 ReduceSet(op(_, _), S, base) == FoldSet(op, base, S)
 
@@ -36,6 +36,6 @@ SymDiff(S, T) == (S \ T) \cup (T \ S)
 FlattenSet(S) == UNION S
 ChooseUnique(S, P(_)) == CHOOSE x \in S : P(x) /\ \A y \in S : P(y) => y = x
 
-(* The functions that choose one element of each set in S. *)
-Choices(S) == {f \in [S -> UNION S] : \A T \in S : f[T] \in T}
+(* What may be chosen if one element is taken of each set in S. *)
+Choices(S) == {Range(f) : f \in {g \in [S -> UNION S] : \A T \in S : g[T] \in T}}
 ==============================================================================

@@ -5,6 +5,7 @@
 (***************************************************************************)
 LOCAL INSTANCE FiniteSets
 LOCAL INSTANCE Naturals
+LOCAL INSTANCE TLC
 
 (* The values that f takes. *)
 Range(f) == {f[x] : x \in DOMAIN f}
@@ -25,8 +26,11 @@ IsSurjective(f, T) == T \subseteq Range(f)
 (* A function from T to S that takes a value of f back to an argument that f maps to it. *)
 Inverse(f, S, T) == [t \in T |-> CHOOSE s \in S : t \in Range(f) => f[s] = t]
 
-(* The inverse of an injective function, on the values that it takes. *)
-AntiFunction(f) == [y \in Range(f) |-> CHOOSE x \in DOMAIN f : f[x] = y]
+(* The inverse of an injective function, on the values that it takes. Of others TLC has none. *)
+AntiFunction(f) ==
+  IF Assert(IsInjective(f), "AntiFunction of a function that is not injective")
+  THEN [y \in Range(f) |-> CHOOSE x \in DOMAIN f : f[x] = y]
+  ELSE f
 
 Injection(S, T) == {f \in [S -> T] : IsInjective(f)}
 Surjection(S, T) == {f \in [S -> T] : IsSurjective(f, T)}
@@ -36,13 +40,13 @@ ExistsInjection(S, T) == Cardinality(S) <= Cardinality(T)
 ExistsSurjection(S, T) == IF T = {} THEN S = {} ELSE Cardinality(S) >= Cardinality(T)
 ExistsBijection(S, T) == Cardinality(S) = Cardinality(T)
 
-(* Op over the values of f on S, op(value, rest), ending in base; in no particular order: op   *)
-(* should be associative and commutative.                                                      *)
+(* Op over the values of f on S, op(value, rest), from base on. No order is promised; TLC's    *)
+(* own code begins with the argument that CHOOSE takes.                                        *)
 RECURSIVE FoldFunctionOnSet(_, _, _, _)
 FoldFunctionOnSet(op(_, _), base, f, S) ==
   IF S = {} THEN base
   ELSE LET x == CHOOSE y \in S : TRUE
-       IN op(f[x], FoldFunctionOnSet(op, base, f, S \ {x}))
+       IN FoldFunctionOnSet(op, op(f[x], base), f, S \ {x})
 
 FoldFunction(op(_, _), base, f) == FoldFunctionOnSet(op, base, f, DOMAIN f)
 

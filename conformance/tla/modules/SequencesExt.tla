@@ -15,7 +15,7 @@ Contains(s, e) == \E i \in DOMAIN s : s[i] = e
 Last(s) == s[Len(s)]
 Front(s) == SubSeq(s, 1, Len(s) - 1)
 Cons(e, s) == <<e>> \o s
-Snoc(s, e) == Append(s, e)
+Snoc(e, s) == Append(s, e)
 Reverse(s) == [i \in 1..Len(s) |-> s[Len(s) - i + 1]]
 
 (* The elements of a finite set, each once, in an order that the set determines. *)
@@ -46,8 +46,11 @@ SelectLastInSeq(s, Test(_)) ==
   LET found == {i \in DOMAIN s : Test(s[i])}
   IN IF found = {} THEN 0 ELSE CHOOSE i \in found : \A j \in found : i >= j
 
-SelectInSubSeq(s, from, to, Test(_)) == SelectInSeq(SubSeq(s, from, to), Test)
-SelectLastInSubSeq(s, from, to, Test(_)) == SelectLastInSeq(SubSeq(s, from, to), Test)
+(* The same of the positions from..to; TLC's own code counts from the beginning of s.        *)
+LOCAL Behind(from, i) == IF i = 0 THEN 0 ELSE from - 1 + i
+SelectInSubSeq(s, from, to, Test(_)) == Behind(from, SelectInSeq(SubSeq(s, from, to), Test))
+SelectLastInSubSeq(s, from, to, Test(_)) ==
+  Behind(from, SelectLastInSeq(SubSeq(s, from, to), Test))
 
 RemoveFirstMatch(s, Test(_)) ==
   LET i == SelectInSeq(s, Test) IN IF i = 0 THEN s ELSE RemoveAt(s, i)
@@ -68,13 +71,13 @@ LongestCommonPrefix(S) ==
     /\ \A q \in UNION {Prefixes(s) : s \in S} : (\A s \in S : IsPrefix(q, s)) => Len(q) <= Len(p)
 
 (* FoldLeft starts with the first element, op(rest, element); FoldRight with the last one,   *)
-(* op(element, rest). FoldSeq promises no order: op should be associative and commutative.    *)
+(* op(element, rest). FoldSeq promises no order; TLC's begins with the first, op(element, rest). *)
 FoldLeft(op(_, _), base, s) ==
   LET fold[i \in 0..Len(s)] == IF i = 0 THEN base ELSE op(fold[i - 1], s[i]) IN fold[Len(s)]
 FoldRight(op(_, _), s, base) ==
   LET fold[i \in 1..(Len(s) + 1)] == IF i > Len(s) THEN base ELSE op(s[i], fold[i + 1])
   IN fold[1]
-FoldSeq(op(_, _), base, s) == FoldRight(op, s, base)
+FoldSeq(op(_, _), base, s) == FoldLeft(LAMBDA rest, e : op(e, rest), base, s)
 
 FoldLeftDomain(op(_, _), base, s) == FoldLeft(op, base, [i \in DOMAIN s |-> i])
 FoldRightDomain(op(_, _), s, base) == FoldRight(op, [i \in DOMAIN s |-> i], base)
@@ -82,7 +85,9 @@ FoldRightDomain(op(_, _), s, base) == FoldRight(op, [i \in DOMAIN s |-> i], base
 (* A remainder from 1 to b: positions of a ring. *)
 SeqMod(a, b) == IF a % b = 0 THEN b ELSE a % b
 
-FlattenSeq(ss) == FoldLeft(LAMBDA a, b : a \o b, <<>>, ss)
+(* A sequence of strings gives a string. *)
+FlattenSeq(ss) ==
+  IF ss = <<>> THEN <<>> ELSE FoldLeft(LAMBDA a, b : a \o b, Head(ss), Tail(ss))
 Zip(s, t) == [i \in 1..(IF Len(s) < Len(t) THEN Len(s) ELSE Len(t)) |-> <<s[i], t[i]>>]
 
 (* The sequences over S of length n, and of length at most n. *)

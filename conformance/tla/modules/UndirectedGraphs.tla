@@ -39,5 +39,5 @@ ConnectedComponents(G) == {Reach(G, a) : a \in G.node}
 
 AreConnectedIn(m, n, G) == n \in Reach(G, m)
 
-IsStronglyConnected(G) == \A a \in G.node : Reach(G, a) = G.node
+IsStronglyConnected(G) == ConnectedComponents(G) = {G.node}
 =============================================================================

@@ -190,17 +190,19 @@ def _patient(
         code = _patient(writer, rest, body, bound, every)
         writer.emitter.line(f"return {code.text}")
     order = binder.domain is not None and in_order(writer, binder.domain)
-    return PythonCode(f"decide({text}, {function}, {every}, {order})", "bool")
+    return PythonCode(f"decide({text}, {function}, {every}, {order!r})", "bool")
 
 
-def in_order(writer: CodeWriter, node: s.Expr) -> bool:
+def in_order(writer: CodeWriter, node: s.Expr) -> bool | None:
     """Whether TLC is known to take the elements of a set in our order: an interval, a constant
-    set of integers or booleans. The order in which it takes others is its own affair."""
+    set of integers or booleans. The order in which it takes others is its own affair. None of a
+    DOMAIN: it is in order if it is that of a sequence."""
     constant = writer.services.elements(node)
     if constant is not None:
         return constant[1] in ("int", "bool")
-    interval = isinstance(node, s.Builtin) and node.operator == ".."
-    return interval and writer.services.program.meaning(node) is None
+    if not isinstance(node, s.Builtin) or writer.services.program.meaning(node) is not None:
+        return False
+    return None if node.operator == "DOMAIN" else node.operator == ".."
 
 
 def rounds(binder: s.Binder) -> list[tuple[s.Bound, ...]]:

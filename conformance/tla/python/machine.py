@@ -488,9 +488,15 @@ class Machine:
         elements: Iterable[Value],
         holds: Callable[[Value], bool],
         every: bool,
-        in_order: bool,
+        in_order: bool | None,
     ) -> bool:
-        """A quantifier of a patient machine: `\\A` if `every`, else `\\E`."""
+        """A quantifier of a patient machine: `\\A` if `every`, else `\\E`.
+
+        `in_order` as of `logic.in_order`.
+        """
+        if in_order is None:
+            elements = frozenset(elements)
+            in_order = elements == frozenset(range(1, len(elements) + 1))
         undefined: EvaluationError | None = None
         for element in elements:
             try:

@@ -118,11 +118,25 @@ def _map(writer: CodeWriter, node: s.Binding, context: Frame) -> PythonCode:
 
 
 def listed_images(writer: CodeWriter, node: s.Binding, context: Frame) -> str:
-    """The images of {e : x \\in S} in a list: sets among them may stay rules."""
-    text = writer.emitter.fresh("s")
+    """The images of {e : x \\in S} in a list.
+
+    Sets among them may stay rules, which read their names after the loop has ended: so a function
+    makes each image, and a rule keeps the names of its own call.
+    """
+    image, text = writer.emitter.fresh("r"), writer.emitter.fresh("s")
+    names = [name for binder in node.binders for name in binder.names]
+    items = [writer.emitter.fresh("v") for _ in names]
+    entries: dict[int, Entry] = {
+        name.uid: BoundVariable(PythonCode(item, atom=True))
+        for name, item in zip(names, items, strict=True)
+    }
+    with writer.function(f"def {image}({', '.join(items)}):"):
+        code = writer.expr(node.body, context.bind(entries))
+        writer.emitter.line(f"return {code.text}")
     writer.emitter.line(f"{text} = []")
     with logic.all_loops(writer, node.binders, context) as inner:
-        writer.emitter.line(f"{text}.append({writer.expr(node.body, inner).text})")
+        arguments = ", ".join(writer.expr(name, inner).text for name in names)
+        writer.emitter.line(f"{text}.append({image}({arguments}))")
     return text
 
 

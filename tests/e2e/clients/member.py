@@ -186,6 +186,8 @@ class Member:
                 time.sleep(0.05)
         if self.id:
             self.ask(LeaveGroupRequest(GROUP, (MemberIdentity(self.id),)))
+        if MISTAKE == "stays":
+            time.sleep(600)
 
 
 def of_topic(numbers: tuple[int, ...]) -> tuple[TopicPartition, ...]:

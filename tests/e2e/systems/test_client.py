@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.main import app
+from conformance.client import process
 
 ROOT = Path(__file__).resolve().parents[3]
 MEMBER = ROOT / "tests" / "e2e" / "clients" / "member.py"
@@ -119,6 +120,14 @@ def test_a_version_that_the_loop_lacks_is_no_fault_of_the_clients() -> None:
     code, report = member("needs-fetch-99", "--examples", "1")
     assert code == 3, report
     assert "the loop serves OffsetCommit 2 to 9" in report["seen_once"][0]
+
+
+def test_a_client_that_does_not_end_is_no_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_END_SECONDS", 3.0)
+    code, report = member("stays", "--examples", "1")
+    assert code == 3, report
+    (line,) = report["seen_once"]
+    assert "the client did not end after SIGTERM: it still runs" in line
 
 
 def test_a_client_that_sometimes_ends_before_it_joins_is_told_of() -> None:
