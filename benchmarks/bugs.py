@@ -14,7 +14,7 @@ import resource
 from collections.abc import Iterator
 from statistics import median
 
-from conformance.bugs.bench import BugEffort, nearest_job, search
+from conformance.bugs.bench import BugEffort, nearest_job, search, touched
 from conformance.bugs.fault import (
     Catalogue,
     Fault,
@@ -22,9 +22,7 @@ from conformance.bugs.fault import (
     load_catalogue,
     relocated,
 )
-from conformance.bugs.scope import changed_files, systems_of
 from conformance.bugs.worker import FaultSearchResult
-from conformance.resources import implementation_dir
 
 MINUTE = 60.0
 LAYOUT = "{:<6} {:<9} {:>7} {:<22} {}"
@@ -62,13 +60,9 @@ def seen(catalogues: list[Catalogue], ids: list[str]) -> Iterator[Fault]:
 
 
 def judged(fault: Fault, catalogues: list[Catalogue], seed: int) -> FaultSearchResult:
-    clean = implementation_dir()
     with relocated(fault) as folder:
-        changed = changed_files(folder / fault.package, clean)
-        systems = systems_of(changed, clean, [catalogue.system for catalogue in catalogues])
-        touched = [catalogue for catalogue in catalogues if catalogue.system in systems]
-        effort = BugEffort(seed, budget=MINUTE)
-        return search(nearest_job(touched, effort), folder, 3_600.0)
+        job = nearest_job(touched(catalogues, folder), BugEffort(seed, budget=MINUTE))
+        return search(job, folder, 3_600.0)
 
 
 def processor_seconds() -> float:

@@ -29,7 +29,8 @@ from conformance.bugs.fault import (
     relocated,
 )
 from conformance.bugs.reach import note_reached
-from conformance.bugs.scope import driving
+from conformance.bugs.scope import changed_files, driving, systems_of
+from conformance.bugs.time_limit import ENDED
 from conformance.bugs.worker import Attempt, BugJob, FaultSearchResult, PartStarted
 from conformance.children import end_with_us
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
@@ -288,6 +289,21 @@ def job_of(catalogue: Catalogue, effort: BugEffort, fault: Fault | None = None) 
     )
 
 
+def touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
+    """Those whose system runs a file of the copy in `folder` that differs from the clean one.
+
+    A system of a user's own counts as touched: its files are not known.
+    """
+    clean = clean_package("impl")
+    changed = changed_files(folder / "impl", clean)
+    systems = systems_of(changed, clean, [catalogue.system for catalogue in catalogues])
+    return [
+        catalogue
+        for catalogue in catalogues
+        if catalogue.system in systems or catalogue.system not in BUILT_IN
+    ]
+
+
 def nearest_job(
     catalogues: Sequence[Catalogue], effort: BugEffort, names: Sequence[str] = ()
 ) -> BugJob:
@@ -368,7 +384,8 @@ def _by_tests(
     root = resource_root() if fault.package == "impl" else Path.cwd()
     # pytest's own `pythonpath` comes before PYTHONPATH.
     first = f"pythonpath={shlex.quote(str(folder))} {shlex.quote(str(root))}"
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-o", first]
+    plugins = ["-p", "no:cacheprovider", "-p", "conformance.bugs.time_limit"]
+    options = ["-q", "-x", *plugins, "-o", first]
     command = [sys.executable, "-m", "pytest", *options, *tests]
     if not all((root / test.partition("::")[0]).exists() for test in tests):
         note = "its tests are not here: they belong to a checkout"
@@ -378,7 +395,7 @@ def _by_tests(
             out, _ = process.communicate(timeout=effort.timeout)
         except subprocess.TimeoutExpired:
             return FaultSearchResult(killed=False, judged=False, note="the tests did not end")
-    killed = process.returncode == 1
+    killed = process.returncode in (1, ENDED)
     note = "" if killed else out.decode(errors="replace").strip()[-500:]
     seconds = round(time.monotonic() - started, 3)
     return FaultSearchResult(

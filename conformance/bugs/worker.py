@@ -312,6 +312,7 @@ _QUICK: _Rounds = (
     _Round(SUITE, 2_000),
     _Round(TURNS, 60),
     _Round(INTERRUPTED, 2),
+    _Round(SUITE, 6_000),
     _Round(SUITE, 15_000),
     _Round(HYPOTHESIS, 20),
 )

@@ -18,6 +18,7 @@ from conformance.bugs.bench import (
     nearest_job,
     run_bench,
     search,
+    touched,
 )
 from conformance.bugs.fault import (
     Catalogue,
@@ -26,6 +27,15 @@ from conformance.bugs.fault import (
     load_catalogue,
     patched_by_file,
     select,
+)
+from conformance.bugs.history import (
+    BUG_FATES,
+    HistoryPlan,
+    HistoryResult,
+    load_history,
+    ordinary_tests,
+    run_history,
+    scores,
 )
 from conformance.bugs.mutation import (
     EXPLAINED,
@@ -38,7 +48,7 @@ from conformance.bugs.mutation import (
     by_module,
     run_mutants,
 )
-from conformance.bugs.scope import changed_files, systems_of
+from conformance.bugs.scope import changed_files
 from conformance.bugs.worker import BugJob, FaultSearchResult, PartStarted
 from conformance.cli.completion import catalogue_systems, fault_ids, model_names
 from conformance.cli.options import CompareOption, JsonOption, ReportOption, SeedOption
@@ -65,6 +75,10 @@ def bugs(
     patch: Annotated[
         Path | None, typer.Option(help="Run the oracles against this diff of impl/ instead.")
     ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(help="Judge a list of described bugs with patches of impl/ (docs/bugs.md)."),
+    ] = None,
     clean: Annotated[
         bool, typer.Option("--clean", help="Run them against a clean copy: no false alarm.")
     ] = False,
@@ -90,7 +104,7 @@ def bugs(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="With --mutants, --patch, --clean: these models; default: all of ci.",
+            help="With --mutants, --patch, --history, --clean: these models; default: all of ci.",
             autocompletion=model_names,
         ),
     ] = None,
@@ -104,7 +118,10 @@ def bugs(
     ] = 30.0,
     by_tests: Annotated[
         bool,
-        typer.Option("--tests/--no-tests", help="With --mutants: let tests judge survivors too."),
+        typer.Option(
+            "--tests/--no-tests",
+            help="With --mutants, --history: let tests judge survivors too.",
+        ),
     ] = True,
     jobs: Annotated[
         int,
@@ -158,10 +175,21 @@ def bugs(
                 jobs=jobs,
             )
             _mutants(work, run_mutants(plan, work.emit))
+        elif history is not None:
+            tests = ordinary_tests() if by_tests else None
+            bug_list = load_history(history)
+            _history(
+                work,
+                run_history(
+                    HistoryPlan(history, bug_list, catalogues, within_a_minute, names, tests),
+                    work.emit,
+                ),
+            )
         elif patch is not None:
             with patched_by_file(patch) as folder:
-                touched = _touched(catalogues, folder)
-                _judge(work, touched, patch.name, folder, within_a_minute, names)
+                _judge(
+                    work, _touched(catalogues, folder), patch.name, folder, within_a_minute, names
+                )
         elif clean:
             with copied() as folder:
                 _judge(work, catalogues, "clean copy", folder, effort, names)
@@ -269,21 +297,29 @@ def _mutants(work: CommandSession, run: MutationRun) -> None:
 
 
 def _touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
-    """Those whose system runs a file that differs from the clean one; all if none is known."""
-    clean = implementation_dir()
-    changed = changed_files(folder / "impl", clean)
-    systems = systems_of(changed, clean, [catalogue.system for catalogue in catalogues])
-    touched = [
-        catalogue
-        for catalogue in catalogues
-        if catalogue.system in systems or catalogue.system not in BUILT_IN
-    ]
-    if not touched:
+    """Those whose system runs a file that differs from the clean one; UserError if none does."""
+    result = touched(catalogues, folder)
+    if not result:
+        changed = changed_files(folder / "impl", implementation_dir())
         raise UserError(
             f"No system runs {', '.join(changed)}: the gate cannot say anything of this change. "
             "Cover it by ordinary tests."
         )
-    return touched
+    return result
+
+
+def _history(work: CommandSession, results: Sequence[HistoryResult]) -> None:
+    """Killed by what, survived, why; then a score for each component."""
+    layout = "{:<6} {:<12} {:<22} {:<9} {:>7}  {}"
+    work.say("\n" + layout.format("bug", "JIRA", "component", "fate", "seconds", "by what, or why"))
+    for result in results:
+        bug, seconds = result.bug, f"{result.search.seconds:.1f}"
+        shown = result.by or result.why
+        work.say(layout.format(bug.name, bug.jira, bug.component, result.fate, seconds, shown))
+    layout = "{:<36}" + " {:>9}" * len(BUG_FATES)
+    work.say("\n" + layout.format("component", *BUG_FATES))
+    for component, fates in scores(results).items():
+        work.say(layout.format(component, *(fates[fate] for fate in BUG_FATES)))
 
 
 def _judge(
