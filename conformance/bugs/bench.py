@@ -250,7 +250,7 @@ def search(
         left = job.budget and max(0.001, job.budget - result.seconds)
         without = (*job.without, attempt)
         job = msgspec.structs.replace(job, without=without, budget=left)
-    return msgspec.structs.replace(result, clean_failures=tuple(failures))
+    return msgspec.structs.replace(result, noted=job.noted, clean_failures=tuple(failures))
 
 
 def _repeated(job: BugJob, attempt: Attempt) -> BugJob:

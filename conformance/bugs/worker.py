@@ -138,8 +138,10 @@ class FaultSearchResult(msgspec.Struct, frozen=True, tag=True):
     """What killed it, with the way there as a drawing; its file, if the job keeps one."""
     comparison: ComparedModel | None = None
     """What was held against what when it was killed."""
+    noted: bool = False
+    """Whether the copy noted when it came by a change."""
     reached: tuple[str, ...] = ()
-    """The models that were seen to come by a change."""
+    """The models that were seen to come by a change; all that were begun if nothing was noted."""
     attempt: Attempt | None = None
     """What killed it."""
     by_adapter: bool = False

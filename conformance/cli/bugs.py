@@ -49,7 +49,7 @@ from conformance.bugs.mutation import (
     run_mutants,
 )
 from conformance.bugs.scope import changed_files
-from conformance.bugs.worker import BugJob, FaultSearchResult, PartStarted
+from conformance.bugs.worker import FaultSearchResult, PartStarted
 from conformance.cli.completion import catalogue_systems, fault_ids, model_names
 from conformance.cli.options import CompareOption, JsonOption, ReportOption, SeedOption
 from conformance.cli.session import CommandSession, session
@@ -346,7 +346,7 @@ def _judge(
             work.emit(_finding(result, subject))
         for failure in result.clean_failures:
             work.emit(_failure(failure))
-        outcome.verdict, outcome.summary = _judged(result, job)
+        outcome.verdict, outcome.summary = _judged(result)
         outcome.figures = _figures(result, systems)
     if result.killed:
         _explain(work, result)
@@ -364,7 +364,7 @@ def _telling(work: CommandSession) -> Callable[[PartStarted], None]:
     return tell
 
 
-def _judged(result: FaultSearchResult, job: BugJob) -> tuple[Verdict, str]:
+def _judged(result: FaultSearchResult) -> tuple[Verdict, str]:
     driven = f"{counted(result.traces, 'trace')} and {counted(result.steps, 'step')}"
     if result.killed:
         return Verdict.FAIL, f"found by the {result.oracle}: {result.title}{_of_adapter(result)}"
@@ -375,13 +375,13 @@ def _judged(result: FaultSearchResult, job: BugJob) -> tuple[Verdict, str]:
     undone = result.parts - len(result.covered)
     if undone:
         reached = (
-            f"; {counted(len(result.reached), 'model')} came by the change" if job.noted else ""
+            f"; {counted(len(result.reached), 'model')} came by the change" if result.noted else ""
         )
         return Verdict.INCONCLUSIVE, (
             f"nothing found in {driven}, but there was no time for {undone} of {result.parts} "
             f"parts{reached}"
         )
-    if job.noted and not result.reached:
+    if result.noted and not result.reached:
         return Verdict.INCONCLUSIVE, f"nothing that was driven came by the change, in {driven}"
     return Verdict.PASS, f"nothing found in {driven}"
 
