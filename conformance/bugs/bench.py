@@ -31,7 +31,7 @@ from conformance.bugs.fault import (
 from conformance.bugs.reach import note_reached
 from conformance.bugs.scope import changed_files, driving, systems_of
 from conformance.bugs.time_limit import ENDED
-from conformance.bugs.worker import Attempt, BugJob, FaultSearchResult, PartStarted
+from conformance.bugs.worker import BugJob, FaultSearchResult, PartStarted, SearchAttempt
 from conformance.children import end_with_us
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
 from conformance.modelcheck.manifest import reference
@@ -253,7 +253,7 @@ def search(
     return msgspec.structs.replace(result, noted=job.noted, clean_failures=tuple(failures))
 
 
-def _repeated(job: BugJob, attempt: Attempt) -> BugJob:
+def _repeated(job: BugJob, attempt: SearchAttempt) -> BugJob:
     return msgspec.structs.replace(
         job,
         models=(attempt.model,),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -12,6 +13,9 @@ from pathlib import Path
 from conformance.bugs.mutants import Positions
 from conformance.bugs.reach import Statement
 from conformance.bugs.scope import changed_files
+
+_LOCK = re.compile(r"(?<![a-zA-Z])lock")
+"""A lock's name; no clock, and nothing that blocks."""
 
 
 def changed_statements(clean: Path, copy: Path) -> tuple[Statement, ...]:
@@ -32,7 +36,7 @@ def changed_statements(clean: Path, copy: Path) -> tuple[Statement, ...]:
 def changes_a_lock(clean: Path, copy: Path) -> bool:
     """Whether a changed line names a lock: then the fault shows where threads meet."""
     return any(
-        "lock" in line.lower()
+        _LOCK.search(line) is not None
         for file in changed_files(copy, clean)
         for line in _changed_lines(clean / file, copy / file)
     )

@@ -31,7 +31,7 @@ KILLED, ADAPTER, TESTS, SURVIVED, OPEN = "killed", "adapter", "tests", "survived
 BUG_FATES = (KILLED, ADAPTER, TESTS, SURVIVED, OPEN)
 
 
-class HistoryBug(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DescribedBug(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A bug as somebody described it. `patch`: a diff of impl/, relative to the list."""
 
     name: str
@@ -41,14 +41,14 @@ class HistoryBug(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     component: str = ""
 
 
-class _History(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    bug: tuple[HistoryBug, ...]
+class _BugHistory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    bug: tuple[DescribedBug, ...]
 
 
-class HistoryResult(msgspec.Struct, frozen=True):
+class BugHistoryResult(msgspec.Struct, frozen=True):
     """One row. `fate`: who killed it, or that it survived, or that it is open; `why` if not."""
 
-    bug: HistoryBug
+    bug: DescribedBug
     fate: str
     search: FaultSearchResult
     why: str = ""
@@ -81,24 +81,24 @@ class HistoryResult(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryPlan:
+class BugHistoryPlan:
     """What to judge, and by what. `tests`: None if ordinary tests are not asked."""
 
     path: Path
-    bugs: tuple[HistoryBug, ...]
+    bugs: tuple[DescribedBug, ...]
     catalogues: Sequence[Catalogue]
     effort: BugEffort
     models: tuple[str, ...] = ()
     tests: OrdinaryTests | None = None
 
-    def patch(self, bug: HistoryBug) -> Path:
+    def patch(self, bug: DescribedBug) -> Path:
         """Where the bug's diff is."""
         return self.path.parent / bug.patch
 
 
-def load_history(path: Path) -> tuple[HistoryBug, ...]:
+def load_history(path: Path) -> tuple[DescribedBug, ...]:
     """The bugs of a list; UserError if it is none, is empty, or a name stands twice in it."""
-    bugs = read_toml(path, _History, "a list of historical bugs", "docs/bugs.md").bug
+    bugs = read_toml(path, _BugHistory, "a list of historical bugs", "docs/bugs.md").bug
     if not bugs:
         raise UserError(f"{path} lists no bug: there is nothing to judge.")
     for name, number in Counter(bug.name for bug in bugs).items():
@@ -112,7 +112,7 @@ def ordinary_tests() -> OrdinaryTests:
     return OrdinaryTests(resource_root())
 
 
-def run_history(plan: HistoryPlan, emit: Emit) -> list[HistoryResult]:
+def run_history(plan: BugHistoryPlan, emit: Emit) -> list[BugHistoryResult]:
     """Judge each bug; a finding for each that nothing kills, one event for the table.
 
     UserError for a patch that does not apply, before any bug is judged.
@@ -132,23 +132,23 @@ def run_history(plan: HistoryPlan, emit: Emit) -> list[HistoryResult]:
     return results
 
 
-def _judged(bug: HistoryBug, plan: HistoryPlan) -> HistoryResult:
+def _judged(bug: DescribedBug, plan: BugHistoryPlan) -> BugHistoryResult:
     with patched_by_file(plan.patch(bug)) as folder:
         result = _searched(folder, plan)
         if result.killed and not result.by_adapter:
-            return HistoryResult(bug, KILLED, result)
+            return BugHistoryResult(bug, KILLED, result)
         fate, why = _unkilled(result)
         if plan.tests is not None:
             # The statements of the clean text: what tests come by is noted there.
             changed = changed_statements(folder / PACKAGE, clean_package(PACKAGE))
             killed, number = plan.tests.kill_copy(folder, changed)
             if killed:
-                return HistoryResult(bug, TESTS, result, why)
+                return BugHistoryResult(bug, TESTS, result, why)
             why = f"{why}; {counted(number, 'test')} come by it"
-        return HistoryResult(bug, fate, result, why)
+        return BugHistoryResult(bug, fate, result, why)
 
 
-def _searched(folder: Path, plan: HistoryPlan) -> FaultSearchResult:
+def _searched(folder: Path, plan: BugHistoryPlan) -> FaultSearchResult:
     catalogues = touched(plan.catalogues, folder)
     if not catalogues:
         return FaultSearchResult(killed=False)
@@ -171,7 +171,7 @@ def _unkilled(result: FaultSearchResult) -> tuple[str, str]:
     return fate, f"reached by {where}, but nothing that is observed differs{time_left}"
 
 
-def scores(results: Iterable[HistoryResult]) -> Mapping[str, Counter[str]]:
+def scores(results: Iterable[BugHistoryResult]) -> Mapping[str, Counter[str]]:
     """Fates by component."""
     by_component: dict[str, Counter[str]] = {}
     for result in results:
@@ -179,7 +179,7 @@ def scores(results: Iterable[HistoryResult]) -> Mapping[str, Counter[str]]:
     return dict(sorted(by_component.items()))
 
 
-def _findings(result: HistoryResult) -> Iterable[Finding]:
+def _findings(result: BugHistoryResult) -> Iterable[Finding]:
     name = result.bug.name
     for failure in result.search.clean_failures:
         yield Finding(
@@ -199,7 +199,9 @@ def _findings(result: HistoryResult) -> Iterable[Finding]:
         )
 
 
-def _finished(plan: HistoryPlan, results: Sequence[HistoryResult], seconds: float) -> StageFinished:
+def _finished(
+    plan: BugHistoryPlan, results: Sequence[BugHistoryResult], seconds: float
+) -> StageFinished:
     fates = Counter(result.fate for result in results)
     return StageFinished(
         STAGE,

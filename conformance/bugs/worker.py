@@ -71,7 +71,7 @@ _EXAMPLES_PER_SECOND = 10
 """Of the processor; an example has some 30 steps."""
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class SearchAttempt(msgspec.Struct, frozen=True):
     """One oracle on one model: what is repeated on the clean tree before a kill counts."""
 
     oracle: str
@@ -103,9 +103,9 @@ class BugJob(msgspec.Struct, frozen=True):
     """Seconds of the processor after which nothing is begun; 0: no limit."""
     save_to: str = ""
     """Where to keep the divergence as an ITF file, if anywhere."""
-    only: Attempt | None = None
+    only: SearchAttempt | None = None
     """Nothing but this."""
-    without: tuple[Attempt, ...] = ()
+    without: tuple[SearchAttempt, ...] = ()
     """Oracles that find something in the clean tree, with their models: they kill nothing."""
 
 
@@ -142,7 +142,7 @@ class FaultSearchResult(msgspec.Struct, frozen=True, tag=True):
     """Whether the copy noted when it came by a change."""
     reached: tuple[str, ...] = ()
     """The models that were seen to come by a change; all that were begun if nothing was noted."""
-    attempt: Attempt | None = None
+    attempt: SearchAttempt | None = None
     """What killed it."""
     by_adapter: bool = False
     """The adapter raised, not the implementation: it may be that the adapter does not fit."""
@@ -294,7 +294,7 @@ class _Hit:
 
     divergence: Divergence
     oracle: Oracle
-    attempt: Attempt
+    attempt: SearchAttempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +310,8 @@ class _Round:
 _Rounds: TypeAlias = tuple[_Round, ...]
 _PROBE: _Rounds = (_Round(SUITE, 300),)
 """Of every model, the smallest first: it shows which of them come by the change."""
+_MEETING: _Rounds = (_Round(INTERRUPTED, 2), _Round(INTERRUPTED, MEETINGS))
+"""Before all others, for a change that shows where threads meet."""
 _QUICK: _Rounds = (
     _Round(SUITE, 2_000),
     _Round(TURNS, 60),
@@ -375,8 +377,8 @@ class _Search:
         self._effort.finish(BULK)
         return result
 
-    def _bulk_of(self, model: Model) -> Attempt:
-        return Attempt(BULK, reference(model), self._job.traces)
+    def _bulk_of(self, model: Model) -> SearchAttempt:
+        return SearchAttempt(BULK, reference(model), self._job.traces)
 
     def _schedule(self) -> Iterator[tuple[SearchSubject, _Round]]:
         only = self._job.only
@@ -387,9 +389,8 @@ class _Search:
         for part in _PROBE:
             yield from ((self._subject(model), part) for model in self._order)
         rounds: _Rounds
-        for rounds in (_QUICK, _COMPLETE):
-            if self._job.interleave_first:
-                rounds = tuple(sorted(rounds, key=lambda part: part.oracle != INTERRUPTED))
+        first = (_MEETING,) if self._job.interleave_first else ()
+        for rounds in (*first, _QUICK, _COMPLETE):
             for reaching in (True, False):
                 group = [s for s in self._subjects.values() if s.reaches is reaching]
                 yield from ((subject, part) for part in rounds for subject in group)
@@ -415,7 +416,7 @@ class _Search:
             hit = _DRIVES[part.oracle](subject, part, self._job, self._effort)
             killed = None if hit is None else _kill(subject.bench, hit, self._job, self._effort)
         subject.look_at_notes()
-        if killed is None and part.last:
+        if killed is not None or part.last:
             self._effort.finish(name)
         return killed
 
@@ -483,7 +484,7 @@ def _does_not_start(
         seconds=effort.seconds,
         title=f"the system does not start: {type(error).__name__}: {error}"[:300],
         story=tuple(detail.splitlines()),
-        attempt=Attempt(SUITE, model),
+        attempt=SearchAttempt(SUITE, model),
         by_adapter=raiser is Raiser.ADAPTER,
     )
 
@@ -545,7 +546,7 @@ def _test(subject: SearchSubject, number: int, effort: _Effort) -> _Hit | None:
     effort.steps += subject.steps - before
     if divergence is None:
         return None
-    return _Hit(divergence, subject.oracle, Attempt(SUITE, subject.reference, number))
+    return _Hit(divergence, subject.oracle, SearchAttempt(SUITE, subject.reference, number))
 
 
 def _interleave(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effort) -> _Hit | None:
@@ -566,7 +567,9 @@ def _interleave(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effo
     nearest = min(result.divergences, key=lambda divergence: divergence.step, default=None)
     if nearest is None:
         return None
-    return _Hit(nearest, subject.oracle, Attempt(INTERRUPTED, subject.reference, int(part.size)))
+    return _Hit(
+        nearest, subject.oracle, SearchAttempt(INTERRUPTED, subject.reference, int(part.size))
+    )
 
 
 def _take_turns(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effort) -> _Hit | None:
@@ -587,7 +590,7 @@ def _take_turns(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effo
     effort.steps += result.steps
     if result.divergence is None:
         return None
-    return _Hit(result.divergence, oracle, Attempt(TURNS, subject.reference, int(part.size)))
+    return _Hit(result.divergence, oracle, SearchAttempt(TURNS, subject.reference, int(part.size)))
 
 
 _DRIVES: Mapping[str, Callable[[SearchSubject, _Round, BugJob, _Effort], _Hit | None]] = (
@@ -633,7 +636,7 @@ def _explore(
     evidence = next(event for event in events if isinstance(event, Finding))
     name = HYPOTHESIS if not result.invariant else f"invariant {result.invariant}"
     killed = effort.killed(name, bench, evidence)
-    attempt = Attempt(HYPOTHESIS, reference(bench.model), examples)
+    attempt = SearchAttempt(HYPOTHESIS, reference(bench.model), examples)
     return _kept(msgspec.structs.replace(killed, attempt=attempt), job)
 
 
@@ -670,7 +673,7 @@ def _bulk(
                 fault_search_result = effort.killed(
                     f"bulk traces: {evidence.formula}", bench, evidence
                 )
-                attempt = Attempt(BULK, reference(bench.model), job.traces)
+                attempt = SearchAttempt(BULK, reference(bench.model), job.traces)
                 return _kept(msgspec.structs.replace(fault_search_result, attempt=attempt), job)
     failed = [e.summary for e in events if isinstance(e, StageFinished) and e.verdict != "pass"]
     return _survived(effort, "; ".join(failed))

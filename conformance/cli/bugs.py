@@ -30,8 +30,8 @@ from conformance.bugs.fault import (
 )
 from conformance.bugs.history import (
     BUG_FATES,
-    HistoryPlan,
-    HistoryResult,
+    BugHistoryPlan,
+    BugHistoryResult,
     load_history,
     ordinary_tests,
     run_history,
@@ -181,7 +181,7 @@ def bugs(
             _history(
                 work,
                 run_history(
-                    HistoryPlan(history, bug_list, catalogues, within_a_minute, names, tests),
+                    BugHistoryPlan(history, bug_list, catalogues, within_a_minute, names, tests),
                     work.emit,
                 ),
             )
@@ -308,7 +308,7 @@ def _touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
     return result
 
 
-def _history(work: CommandSession, results: Sequence[HistoryResult]) -> None:
+def _history(work: CommandSession, results: Sequence[BugHistoryResult]) -> None:
     """Killed by what, survived, why; then a score for each component."""
     layout = "{:<6} {:<12} {:<22} {:<9} {:>7}  {}"
     work.say("\n" + layout.format("bug", "JIRA", "component", "fate", "seconds", "by what, or why"))

@@ -68,6 +68,12 @@ def test_a_change_of_a_lock_is_seen(tmp_path: Path) -> None:
     assert not changes_a_lock(tmp_path / "clean", tmp_path / "clean")
 
 
+@pytest.mark.parametrize("line", ["a = self._clock.now()", "a = block(a)"])
+def test_a_clock_is_no_lock(tmp_path: Path, line: str) -> None:
+    changed(tmp_path, "a -= 1", line)
+    assert not changes_a_lock(tmp_path / "clean", tmp_path / "copy")
+
+
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A package `notes` whose changed statement raises."""

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.bugs import bench
 from conformance.bugs.fault import copied
-from conformance.bugs.worker import Attempt, BugJob, FaultSearchResult, PartStarted
+from conformance.bugs.worker import BugJob, FaultSearchResult, PartStarted, SearchAttempt
 from conformance.cli import bugs as command
 from conformance.errors import ExitCode
 from conformance.resources import resource_root
@@ -19,7 +19,7 @@ from conformance.resources import resource_root
 CLOCK = (resource_root() / "impl/clock.py").read_text()
 
 
-ATTEMPT = Attempt("Hypothesis", "group/dynamic-2m", 20)
+ATTEMPT = SearchAttempt("Hypothesis", "group/dynamic-2m", 20)
 
 
 @pytest.mark.parametrize(
