@@ -18,11 +18,25 @@ from typing import IO
 
 import msgspec
 
-from conformance.bugs.fault import BlindSpot, Catalogue, Fault, PatchMismatch, relocated
-from conformance.bugs.worker import BugJob, FaultSearchResult, PartStarted
+from conformance.bugs.changes import changed_statements, changes_a_lock
+from conformance.bugs.fault import (
+    BlindSpot,
+    Catalogue,
+    Fault,
+    PatchMismatch,
+    clean_package,
+    copied,
+    relocated,
+)
+from conformance.bugs.reach import note_reached
+from conformance.bugs.scope import changed_files, driving, systems_of
+from conformance.bugs.time_limit import ENDED
+from conformance.bugs.worker import BugJob, FaultSearchResult, PartStarted, SearchAttempt
 from conformance.children import end_with_us
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
+from conformance.modelcheck.manifest import reference
 from conformance.printable import counted
+from conformance.registry import BUILT_IN
 from conformance.resources import resource_root
 from conformance.systems.bundled import COPY
 from conformance.verdict import Verdict, merge
@@ -42,6 +56,10 @@ class BugEffort:
     """Seconds for one fault."""
     shorten: bool = True
     """Whether to look for the shortest way to what was found."""
+    confirm: bool = True
+    """Whether what kills is tried on the clean tree too."""
+    budget: float = 0.0
+    """Seconds of the processor for one fault; 0: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +213,56 @@ def _run_copy(
     job = job_of(catalogue, effort, fault)
     if keep is not None:
         job = msgspec.structs.replace(job, save_to=str(keep.absolute()))
-    result = nearby(by_oracles(job, folder, effort.timeout), keep)
+    result = nearby(search(job, folder, effort.timeout, confirm=effort.confirm), keep)
     return BugResult(fault, result, unseen=False)
+
+
+def search(
+    job: BugJob,
+    folder: Path,
+    timeout: float,
+    tell: Callable[[PartStarted], None] = lambda _: None,
+    *,
+    confirm: bool = True,
+) -> FaultSearchResult:
+    """Search the faulty copy in `folder`, tests first that come by what was changed there.
+
+    A kill counts if the same oracle, seed and samples find nothing in the clean tree; else the
+    search goes on without this oracle on this model, and the result says what the clean tree
+    fails. The copy is changed: it notes what it runs.
+    """
+    clean, copy = clean_package(job.package), folder / job.package
+    statements = changed_statements(clean, copy)
+    meet = job.interleave_first or changes_a_lock(clean, copy)
+    note_reached(copy, statements)
+    job = msgspec.structs.replace(job, noted=bool(statements), interleave_first=meet)
+    failures: list[str] = []
+    while True:
+        result = by_oracles(job, folder, timeout, tell)
+        attempt = result.attempt
+        if attempt is None or not confirm:
+            break
+        with copied(job.package) as unchanged:
+            again = by_oracles(_repeated(job, attempt), unchanged, timeout)
+        if again.judged and not again.killed:
+            break
+        failures.append(f"{attempt.oracle} of {attempt.model}: {again.title or again.note}")
+        left = job.budget and max(0.001, job.budget - result.seconds)
+        without = (*job.without, attempt)
+        job = msgspec.structs.replace(job, without=without, budget=left)
+    return msgspec.structs.replace(result, noted=job.noted, clean_failures=tuple(failures))
+
+
+def _repeated(job: BugJob, attempt: SearchAttempt) -> BugJob:
+    return msgspec.structs.replace(
+        job,
+        models=(attempt.model,),
+        only=attempt,
+        noted=False,
+        shorten=False,
+        budget=0.0,
+        save_to="",
+    )
 
 
 def nearby(result: FaultSearchResult, keep: Path | None) -> FaultSearchResult:
@@ -218,7 +284,47 @@ def job_of(catalogue: Catalogue, effort: BugEffort, fault: Fault | None = None) 
         effort.examples,
         package=package,
         shorten=effort.shorten,
+        budget=effort.budget,
         interleave_first=fault is not None and "conc" in fault.tags,
+    )
+
+
+def touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
+    """Those whose system runs a file of the copy in `folder` that differs from the clean one.
+
+    A system of a user's own counts as touched: its files are not known.
+    """
+    clean = clean_package("impl")
+    changed = changed_files(folder / "impl", clean)
+    systems = systems_of(changed, clean, [catalogue.system for catalogue in catalogues])
+    return [
+        catalogue
+        for catalogue in catalogues
+        if catalogue.system in systems or catalogue.system not in BUILT_IN
+    ]
+
+
+def nearest_job(
+    catalogues: Sequence[Catalogue], effort: BugEffort, names: Sequence[str] = ()
+) -> BugJob:
+    """What to run against a change of which no catalogue says a model: these models, or all.
+
+    All are those of tier ci that feed a suite of a built-in system, and the catalogue's own.
+    """
+    built_in = [catalogue.system for catalogue in catalogues if catalogue.system in BUILT_IN]
+    if not built_in:
+        (catalogue,) = catalogues
+        job = job_of(catalogue, effort)
+        return msgspec.structs.replace(job, models=tuple(names) or job.models)
+    models = tuple(reference(model) for model in driving(built_in, names))
+    return BugJob(
+        models,
+        "",
+        effort.seed,
+        effort.traces,
+        effort.examples,
+        shorten=effort.shorten,
+        budget=effort.budget,
     )
 
 
@@ -278,7 +384,8 @@ def _by_tests(
     root = resource_root() if fault.package == "impl" else Path.cwd()
     # pytest's own `pythonpath` comes before PYTHONPATH.
     first = f"pythonpath={shlex.quote(str(folder))} {shlex.quote(str(root))}"
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-o", first]
+    plugins = ["-p", "no:cacheprovider", "-p", "conformance.bugs.time_limit"]
+    options = ["-q", "-x", *plugins, "-o", first]
     command = [sys.executable, "-m", "pytest", *options, *tests]
     if not all((root / test.partition("::")[0]).exists() for test in tests):
         note = "its tests are not here: they belong to a checkout"
@@ -288,7 +395,7 @@ def _by_tests(
             out, _ = process.communicate(timeout=effort.timeout)
         except subprocess.TimeoutExpired:
             return FaultSearchResult(killed=False, judged=False, note="the tests did not end")
-    killed = process.returncode == 1
+    killed = process.returncode in (1, ENDED)
     note = "" if killed else out.decode(errors="replace").strip()[-500:]
     seconds = round(time.monotonic() - started, 3)
     return FaultSearchResult(

@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 import msgspec
-import patch_ng
 
+from conformance.bugs.diffs import apply_diff
 from conformance.errors import UserError
-from conformance.inputs import read_text, read_toml
+from conformance.inputs import read_toml
 from conformance.resources import implementation_dir
 
 Tag = Literal["seq", "conc", "crash", "time", "multi"]
@@ -145,12 +145,18 @@ def relocated(fault: Fault) -> Iterator[Path]:
 @contextmanager
 def copied(package: str = "impl") -> Iterator[Path]:
     """A folder with a clean copy of the package, as the faulty ones are made from."""
-    result = importlib.resources.files
-    source = implementation_dir() if package == "impl" else Path(str(result(package)))
     with TemporaryDirectory(prefix="kconform-fault-") as name:
         folder = Path(name).resolve()
-        shutil.copytree(source, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            clean_package(package), folder / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
         yield folder
+
+
+def clean_package(package: str) -> Path:
+    """The folder of the package that copies are made from."""
+    own = package == "impl"
+    return implementation_dir() if own else Path(str(importlib.resources.files(package)))
 
 
 def _apply(fault: Fault, root: Path, patch: Patch) -> None:
@@ -181,14 +187,9 @@ def _does_not_apply(fault: Fault, patch: Patch, text: str | None) -> PatchMismat
 @contextmanager
 def patched_by_file(patch: Path, package: str = "impl") -> Iterator[Path]:
     """As `relocated`, for a user's own unified diff; UserError if it does not apply."""
-    diff = patch_ng.fromstring(read_text(patch).encode())
     with copied(package) as folder:
         before = _texts(folder)
-        if not diff or not diff.items or not diff.apply(root=folder):
-            raise UserError(
-                f"{patch} does not apply to {package}/: it is no unified diff, or one of another "
-                "version. Make it with `git diff` in a checkout of this version."
-            )
+        apply_diff(patch, folder, package)
         if _texts(folder) == before:
             raise UserError(f"{patch} changes nothing in {package}/.")
         yield folder

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.bugs.bench import running
+from conformance.bugs.covered import CoveredModule
 from conformance.bugs.fault import copied
 from conformance.bugs.mutants import Mutant
 from conformance.bugs.noting import FILE, PACKAGE, STATEMENTS, TestNotes
@@ -87,29 +88,46 @@ class OrdinaryTests:
                 raise RuntimeError(f"the tests of the implementation cannot be run:\n{last}")
             return msgspec.msgpack.decode(notes.read_bytes(), type=TestNotes)
 
-    def reaching(self, mutant: Mutant) -> list[str]:
-        """The ids of the tests that run the mutant's statement, quick ones first."""
-        number = self._statements.get(Statement(mutant.file, mutant.statement))
-        if number is None or not self._files:
+    def reaching(self, statements: Iterable[Statement]) -> list[str]:
+        """The ids of the tests that run one of these statements, quick ones first.
+
+        A statement of which nothing is noted counts as run by who enters its function.
+        """
+        numbers = {number for statement in statements for number in self._numbers(statement)}
+        if not numbers or not self._files:
             return []
         reach = StatementReach.from_bytes(self._notes.bits, len(self._statements))
-        tests = [self._notes.tests[test] for test in reach.tests(number)]
+        tests = {self._notes.tests[test] for number in numbers for test in reach.tests(number)}
+        return [test.id for test in sorted(tests, key=lambda test: (test.seconds, test.id))]
+
+    def _numbers(self, statement: Statement) -> list[int]:
+        if statement in self._statements:
+            return [self._statements[statement]]
+        text = (self.root / self.package / statement.file).read_text(encoding="utf-8")
+        function = CoveredModule(text).function(statement.start)
+        first, last = function or (0, len(text))
         return [
-            test.id
-            for test in sorted(tests, key=lambda noted_test: (noted_test.seconds, noted_test.id))
+            number
+            for noted, number in self._statements.items()
+            if noted.file == statement.file and first <= noted.start < last
         ]
 
     def kill(self, mutant: Mutant) -> tuple[bool, int]:
         """Whether a test fails, or does not end; and how many there are that could."""
-        tests = self.reaching(mutant)
         with copied(self.package) as folder:
             path = folder / self.package / mutant.file
             path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
-            parts = [part for part in (tests[:_FIRST], tests[_FIRST:]) if part]
-            return any(self._fail(part, folder) for part in parts), len(tests)
+            return self.kill_copy(folder, [Statement(mutant.file, mutant.statement)])
+
+    def kill_copy(self, folder: Path, statements: Iterable[Statement]) -> tuple[bool, int]:
+        """As `kill`, for a copy in `folder`. `statements`: of the clean text, those changed."""
+        tests = self.reaching(statements)
+        parts = [part for part in (tests[:_FIRST], tests[_FIRST:]) if part]
+        return any(self._fail(part, folder) for part in parts), len(tests)
 
     def _fail(self, tests: Sequence[str], folder: Path) -> bool:
-        with running(self._command(folder, ["-x", *tests]), folder, cwd=self.root) as process:
+        command = self._command(folder, ["-x", "-p", "conformance.bugs.time_limit", *tests])
+        with running(command, folder, cwd=self.root) as process:
             try:
                 process.communicate(timeout=_SECONDS)
             except subprocess.TimeoutExpired:

@@ -8,6 +8,8 @@ also for code that runs in greenlets, where a tracer of Python's would see nothi
 from __future__ import annotations
 
 import ast
+import importlib.util
+import marshal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -98,8 +100,7 @@ class ReachOfEachTest:
     """The notes of a copy that this process has imported, test by test."""
 
     def __init__(self, package: str, statements: int) -> None:
-        notes = sys.modules[f"{import_name(package)}.{MODULE}"]
-        self._reached: set[int] = notes.REACHED
+        self._reached = reached_statements(package)
         self._width = statements
         self._rows: list[npt.NDArray[np.uint8]] = []
         self._always = frozenset(self._reached)
@@ -121,26 +122,44 @@ class ReachOfEachTest:
 
 
 def note_reached(package: Path, statements: Sequence[Statement]) -> None:
-    """Rewrite the copy of the package so that running it notes which statements it comes by."""
+    """Let the copy of the package note, when it runs, which of these statements it comes by.
+
+    Only compiled modules are written: the text and its lines stay as tracebacks show them.
+    """
     (package / f"{MODULE}.py").write_text(_SOURCE, encoding="utf-8")
     by_file: dict[str, dict[int, int]] = {}
     for number, statement in enumerate(statements):
         by_file.setdefault(statement.file, {})[statement.start] = number
     for file, numbers in by_file.items():
-        path = package / file
-        text = path.read_text(encoding="utf-8")
-        path.write_text(_with_notes(text, file, numbers), encoding="utf-8")
+        _compile(package / file, _with_notes(package / file, file, numbers))
 
 
-def _with_notes(text: str, file: str, numbers: Mapping[int, int]) -> str:
+def reached_statements(package: str) -> set[int]:
+    """What the copy that this process has imported notes, as it does."""
+    reached: set[int] = sys.modules[f"{import_name(package)}.{MODULE}"].REACHED
+    return reached
+
+
+def _compile(path: Path, tree: ast.Module) -> None:
+    """Have this imported in place of the text, which is not looked at again (PEP 552)."""
+    code = compile(tree, str(path), "exec", dont_inherit=True)
+    unchecked = (1).to_bytes(4, "little")
+    digest = importlib.util.source_hash(path.read_bytes())
+    compiled = Path(importlib.util.cache_from_source(str(path)))
+    compiled.parent.mkdir(exist_ok=True, parents=True)
+    compiled.unlink(missing_ok=True)  # it may be a link to another copy's
+    compiled.write_bytes(importlib.util.MAGIC_NUMBER + unchecked + digest + marshal.dumps(code))
+
+
+def _with_notes(path: Path, file: str, numbers: Mapping[int, int]) -> ast.Module:
+    text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
     place = len(list(takewhile(_comes_first, tree.body)))
     _Notes(text, numbers).generic_visit(tree)
-    ast.fix_missing_locations(tree)
     up = "." * len(Path(file).parts)
     importing = ast.parse(f"from {up}{MODULE} import reached as {MODULE}").body
     tree.body[place:place] = importing
-    return ast.unparse(tree)
+    return ast.fix_missing_locations(tree)
 
 
 def _comes_first(statement: ast.stmt) -> bool:
@@ -166,7 +185,7 @@ class _Notes(ast.NodeTransformer):
         if isinstance(node, ast.stmt):
             number = self._numbers.get(self._position.offset(node.lineno, node.col_offset))
         self.generic_visit(node)
-        return node if number is None else [_note(number), node]
+        return node if number is None else [ast.copy_location(_note(number), node), node]
 
 
 def _note(number: int) -> ast.stmt:

@@ -13,37 +13,45 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import TypeAlias
 
 import msgspec
 
+from conformance.bugs.reach import reached_statements
+from conformance.bugs.subject import Raiser, SearchSubject, raised_in
 from conformance.config import Settings
 from conformance.events import ComparedModel, Event, Finding, Reason, StageFinished
 from conformance.garbage import collect_seldom
+from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.interruptions import interrupt_steps
 from conformance.replay.minimise import minimise
 from conformance.replay.nearest import nearest_failure
-from conformance.replay.oracle import GraphOracle, Oracle
+from conformance.replay.oracle import Oracle
 from conformance.replay.profile import Profile
 from conformance.replay.saved import save
 from conformance.replay.shorten import shortest_failure
 from conformance.replay.telling import finding
 from conformance.replay.turns import can_take_turns, take_turns
-from conformance.stages.context import Context, Workbench, one_model, workbench
+from conformance.stages.context import (
+    Context,
+    Workbench,
+    announce_benches,
+    one_model,
+    workbench,
+)
 from conformance.stages.explore import explore, search_of
 from conformance.stages.held import compared_model
 from conformance.stages.interleave import interruptible
 from conformance.stages.reasons import reasons
 from conformance.stages.replay import locator, sourced
-from conformance.suites.postman import transition_cover
-from conformance.suites.suite import Test
+from conformance.story.kind import BehaviourKind
 from conformance.systems.bundled import import_name
 from conformance.tla import Action, State
 from conformance.traces.store import TraceStore
@@ -52,10 +60,24 @@ from conformance.verdict import Verdict
 _NEAREST_STEPS = 20_000
 """How far to look for a shorter counterexample than the one found."""
 SUITE, INTERRUPTED, TURNS = "transition suite", "interrupted steps", "turns of the threads"
-_WALKS, _LENGTH = 200, 30
-"""Random walks in which the threads' own loops run."""
+HYPOTHESIS, BULK = "Hypothesis", "bulk traces"
+ORACLES = (SUITE, TURNS, INTERRUPTED, HYPOTHESIS)
+"""Those that look at one model at a time."""
 MEETINGS = 20
 """States in which each pair of actions is interleaved."""
+_LENGTH = 30
+"""Steps of a random walk in which the threads' own loops run."""
+_EXAMPLES_PER_SECOND = 10
+"""Of the processor; an example has some 30 steps."""
+
+
+class SearchAttempt(msgspec.Struct, frozen=True):
+    """One oracle on one model: what is repeated on the clean tree before a kill counts."""
+
+    oracle: str
+    model: str
+    size: int = 0
+    """The test's number, or how many walks, meetings or examples; the seed is the job's."""
 
 
 class BugJob(msgspec.Struct, frozen=True):
@@ -63,6 +85,7 @@ class BugJob(msgspec.Struct, frozen=True):
 
     models: tuple[str, ...]
     system: str
+    """What drives it; empty: what each model names."""
     seed: int
     traces: int
     """Recorded and audited if nothing found it before; 0: not at all."""
@@ -70,14 +93,20 @@ class BugJob(msgspec.Struct, frozen=True):
     package: str = "impl"
     folder: str = ""
     """The package must be imported from this folder, or the faulty copy is not what is run."""
+    noted: bool = False
+    """Whether the copy notes when it comes by changed statements."""
     interleave_first: bool = False
     """For a fault of which it is known that threads have to meet."""
     shorten: bool = True
     """Whether the way to a divergence of the suite is shortened, and a nearer one looked for."""
     budget: float = 0.0
-    """Seconds after which no further model is begun; 0: no limit."""
+    """Seconds of the processor after which nothing is begun; 0: no limit."""
     save_to: str = ""
     """Where to keep the divergence as an ITF file, if anywhere."""
+    only: SearchAttempt | None = None
+    """Nothing but this."""
+    without: tuple[SearchAttempt, ...] = ()
+    """Oracles that find something in the clean tree, with their models: they kill nothing."""
 
 
 class PartStarted(msgspec.Struct, frozen=True, tag=True):
@@ -109,46 +138,89 @@ class FaultSearchResult(msgspec.Struct, frozen=True, tag=True):
     """What killed it, with the way there as a drawing; its file, if the job keeps one."""
     comparison: ComparedModel | None = None
     """What was held against what when it was killed."""
+    noted: bool = False
+    """Whether the copy noted when it came by a change."""
+    reached: tuple[str, ...] = ()
+    """The models that were seen to come by a change; all that were begun if nothing was noted."""
+    attempt: SearchAttempt | None = None
+    """What killed it."""
+    by_adapter: bool = False
+    """The adapter raised, not the implementation: it may be that the adapter does not fit."""
+    parts: int = 0
+    """How many oracles there were to ask, each of each model."""
+    clean_failures: tuple[str, ...] = ()
+    """What the same oracles find in the clean tree: it is no kill, but has to be looked at."""
+
+
+class BudgetSpent(Exception):
+    """There is no time left; raised in the midst of an oracle, where it looks at the time."""
 
 
 class _Effort:
-    """What was driven until now, and whether there is time for more."""
+    """What was driven until now, and whether there is time for more.
 
-    def __init__(self, job: BugJob, tell: Callable[[PartStarted], None]) -> None:
+    A part is an oracle on a model. It is covered when the oracle has come to its end, however
+    often it was asked for some of its tests before.
+    """
+
+    def __init__(
+        self, job: BugJob, models: Sequence[Model], tell: Callable[[PartStarted], None]
+    ) -> None:
         self.traces = self.steps = 0
-        self.started = time.monotonic()
+        self.started = time.process_time()
         self._until = self.started + job.budget if job.budget else math.inf
         self._tell = tell
-        self._total = (len(_DRIVES) + 1) * len(job.models) + bool(job.traces)
-        self._parts: dict[str, str] = {}
+        names = [f"{oracle} of {model.name}" for oracle in ORACLES for model in models]
+        self._left = dict.fromkeys([*names, *([BULK] if job.traces else [])], "")
+        self.parts = len(self._left)
+        self._covered: list[str] = []
 
     def may_begin(self, part: str) -> bool:
-        """Whether there is time left for this; notes it either way."""
-        if self.is_over:
-            self._parts[part] = part
+        """Whether this is still to be done, and there is time left for it."""
+        if self.is_over or part not in self._left:
             return False
-        self._tell(PartStarted(part, len(self._parts), self._total))
-        self._parts[part] = ""
+        self._tell(PartStarted(part, len(self._covered), self.parts))
         return True
 
     @property
     def is_over(self) -> bool:
         """Whether the budget is spent."""
-        return time.monotonic() > self._until
+        return time.process_time() > self._until
 
-    def break_off(self, part: str, done: int, of: int) -> None:
-        """The budget was spent within a part."""
-        self._parts[part] = f"{of - done:,} of {of:,} tests of the {part}"
+    def examples_in_time(self) -> float:
+        """About so many examples of Hypothesis fit into what is left of the budget."""
+        return max(1.0, _EXAMPLES_PER_SECOND * (self._until - time.process_time()))
+
+    @property
+    def seconds(self) -> float:
+        """Of the processor, since the beginning."""
+        return round(time.process_time() - self.started, 3)
+
+    def look_at_the_time(self, _event: Event) -> None:
+        """Raise BudgetSpent if there is none; for an oracle that tells how it proceeds."""
+        if self.is_over:
+            raise BudgetSpent
+
+    def finish(self, part: str) -> None:
+        """A part has come to its end."""
+        if part in self._left:
+            del self._left[part]
+            self._covered.append(part)
+
+    def leave(self, part: str, undone: str) -> None:
+        """A part was begun; this is left of it."""
+        if part in self._left:
+            self._left[part] = undone
 
     @property
     def covered(self) -> list[str]:
         """Each part that came to its end."""
-        return [part for part, undone in self._parts.items() if not undone]
+        return self._covered
 
     @property
     def undone(self) -> list[str]:
-        """What there was no time for."""
-        return [undone for undone in self._parts.values() if undone]
+        """What is left to be done."""
+        return [undone or part for part, undone in self._left.items()]
 
     def discovery(
         self,
@@ -177,7 +249,7 @@ class _Effort:
             model=bench.model.name,
             traces=self.traces,
             steps=self.steps,
-            seconds=round(time.monotonic() - self.started, 3),
+            seconds=self.seconds,
             counterexample_length=evidence.step,
             title=evidence.title,
             story=_story(evidence),
@@ -196,42 +268,167 @@ def _story(evidence: Finding) -> tuple[str, ...]:
 
 
 def run(job: BugJob, tell: Callable[[PartStarted], None]) -> FaultSearchResult:
-    """The gate's oracles in turn, the quick ones first, until one finds the fault."""
+    """The gate's oracles in rounds, small ones first, until one finds the fault."""
     _ensure_copy(job)
-    effort = _Effort(job, tell)
+    models = sorted(map(one_model, job.models), key=_size)
+    effort = _Effort(job, models, tell)
     # Stages keep files and stores for themselves: what is to stay is copied to where the job says.
     with tempfile.TemporaryDirectory(prefix="kconform-bugs-") as folder:
         settings = msgspec.structs.replace(Settings(), output=folder)
-        result = _search(Context(settings, seed=job.seed), job, effort)
-    return msgspec.structs.replace(result, covered=tuple(effort.covered))
+        search = _Search(Context(settings, seed=job.seed), job, models, effort)
+        try:
+            result = search.run()
+        finally:
+            search.close()
+    return msgspec.structs.replace(
+        result,
+        covered=tuple(effort.covered),
+        reached=search.reached,
+        parts=effort.parts,
+    )
 
 
-def _search(context: Context, job: BugJob, effort: _Effort) -> FaultSearchResult:
-    @cache  # made ready one by one: most faults fall in the first
-    def bench_of(model: str) -> Workbench:
-        return workbench(context, one_model(model), job.system)
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """A divergence, the oracle that knows its steps, and what of the gate's was asked."""
 
-    order = (INTERRUPTED, SUITE, TURNS) if job.interleave_first else tuple(_DRIVES)
-    for name in order:
-        for model in job.models:
-            if not effort.may_begin(f"{name} of {model}"):
-                continue
-            bench = bench_of(model)
-            hit = _DRIVES[name](bench, job, effort)
-            if hit is not None:
-                return _kill(name, bench, *hit, job, effort)
-    if effort.undone:
-        return _survived(effort)
-    benches = [bench_of(model) for model in job.models]
-    for bench in benches:
-        if not effort.may_begin(f"Hypothesis on {bench.model.name}"):
-            continue
-        killed = _explore(context, bench, job, effort)
-        if killed is not None:
-            return killed
-    if job.traces and effort.may_begin("bulk traces"):
-        return _bulk(context, benches, job, effort)
-    return _survived(effort)
+    divergence: Divergence
+    oracle: Oracle
+    attempt: SearchAttempt
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """An oracle asked for a part of its work: tests until so many steps, walks, meetings."""
+
+    oracle: str
+    size: float
+    last: bool = False
+    """Whether nothing is left of this oracle afterwards."""
+
+
+_Rounds: TypeAlias = tuple[_Round, ...]
+_PROBE: _Rounds = (_Round(SUITE, 300),)
+"""Of every model, the smallest first: it shows which of them come by the change."""
+_MEETING: _Rounds = (_Round(INTERRUPTED, 2), _Round(INTERRUPTED, MEETINGS))
+"""Before all others, for a change that shows where threads meet."""
+_QUICK: _Rounds = (
+    _Round(SUITE, 2_000),
+    _Round(TURNS, 60),
+    _Round(INTERRUPTED, 2),
+    _Round(SUITE, 6_000),
+    _Round(SUITE, 15_000),
+    _Round(HYPOTHESIS, 20),
+)
+"""First of the models that come by the change, then of the others."""
+_COMPLETE: _Rounds = (
+    _Round(SUITE, math.inf, last=True),
+    _Round(TURNS, 200, last=True),
+    _Round(INTERRUPTED, MEETINGS, last=True),
+    _Round(HYPOTHESIS, math.inf, last=True),
+)
+"""What is left, in the same order of models."""
+
+
+class _Search:
+    """One copy's search. Models are made ready when they are first asked."""
+
+    def __init__(
+        self, context: Context, job: BugJob, models: Sequence[Model], effort: _Effort
+    ) -> None:
+        self._context, self._job, self._order, self._effort = context, job, models, effort
+        self._subjects: dict[str, SearchSubject] = {}
+        self._asked = ""
+        self._without = {(attempt.oracle, attempt.model) for attempt in job.without}
+        announce_benches(context, models, job.system or None)
+
+    def close(self) -> None:
+        """End the systems that were made."""
+        for subject in self._subjects.values():
+            subject.close()
+
+    @property
+    def reached(self) -> tuple[str, ...]:
+        """The models that were seen to come by a change."""
+        return tuple(name for name, subject in self._subjects.items() if subject.reaches)
+
+    def run(self) -> FaultSearchResult:
+        """The rounds in their order, until one finds something or the time is over."""
+        try:
+            for subject, part in self._schedule():
+                result = self._ask(subject, part)
+                if result is not None:
+                    return result
+            if self._job.traces and self._effort.may_begin(BULK):
+                return self._bulk()
+        except BudgetSpent:
+            pass
+        except Exception as error:
+            result = _does_not_start(error, self._asked, self._job, self._effort)
+            if result is None:
+                raise
+            return result
+        return _survived(self._effort)
+
+    def _bulk(self) -> FaultSearchResult:
+        wanted = [model for model in self._order if self._job.only in (None, self._bulk_of(model))]
+        benches = [self._subject(model).bench for model in wanted]
+        result = _bulk(self._context, benches, self._job, self._effort)
+        self._effort.finish(BULK)
+        return result
+
+    def _bulk_of(self, model: Model) -> SearchAttempt:
+        return SearchAttempt(BULK, reference(model), self._job.traces)
+
+    def _schedule(self) -> Iterator[tuple[SearchSubject, _Round]]:
+        only = self._job.only
+        if only is not None:
+            if only.oracle != BULK:
+                yield self._subject(one_model(only.model)), _Round(only.oracle, only.size)
+            return
+        for part in _PROBE:
+            yield from ((self._subject(model), part) for model in self._order)
+        rounds: _Rounds
+        first = (_MEETING,) if self._job.interleave_first else ()
+        for rounds in (*first, _QUICK, _COMPLETE):
+            for reaching in (True, False):
+                group = [s for s in self._subjects.values() if s.reaches is reaching]
+                yield from ((subject, part) for part in rounds for subject in group)
+
+    def _subject(self, model: Model) -> SearchSubject:
+        self._asked = reference(model)
+        if model.name not in self._subjects:
+            if self._effort.is_over:
+                raise BudgetSpent
+            bench = workbench(self._context, model, self._job.system or None)
+            notes = reached_statements(self._job.package) if self._job.noted else None
+            self._subjects[model.name] = SearchSubject(bench, notes)
+        return self._subjects[model.name]
+
+    def _ask(self, subject: SearchSubject, part: _Round) -> FaultSearchResult | None:
+        self._asked = reference(subject.bench.model)
+        name = f"{part.oracle} of {subject.name}"
+        if (part.oracle, self._asked) in self._without or not self._effort.may_begin(name):
+            return None
+        if part.oracle == HYPOTHESIS:
+            killed = self._explore(subject, part)
+        else:
+            hit = _DRIVES[part.oracle](subject, part, self._job, self._effort)
+            killed = None if hit is None else _kill(subject.bench, hit, self._job, self._effort)
+        subject.look_at_notes()
+        if killed is not None or part.last:
+            self._effort.finish(name)
+        return killed
+
+    def _explore(self, subject: SearchSubject, part: _Round) -> FaultSearchResult | None:
+        examples = int(min(part.size, self._job.examples, self._effort.examples_in_time()))
+        return _explore(self._context, subject.bench, self._job, self._effort, examples)
+
+
+def _size(model: Model) -> tuple[int, str]:
+    """Small models first; one of which nothing is known comes last."""
+    states = model.expect.distinct_states if model.expect is not None else None
+    return (states if states is not None else sys.maxsize, model.name)
 
 
 def _survived(effort: _Effort, note: str = "") -> FaultSearchResult:
@@ -241,22 +438,18 @@ def _survived(effort: _Effort, note: str = "") -> FaultSearchResult:
         killed=False,
         traces=effort.traces,
         steps=effort.steps,
-        seconds=round(time.monotonic() - effort.started, 3),
+        seconds=effort.seconds,
         note="; ".join(part for part in (note, undone) if part),
     )
 
 
-def _kill(
-    name: str,
-    bench: Workbench,
-    divergence: Divergence,
-    oracle: Oracle,
-    job: BugJob,
-    effort: _Effort,
-) -> FaultSearchResult:
+def _kill(bench: Workbench, hit: _Hit, job: BugJob, effort: _Effort) -> FaultSearchResult:
     """A kill whose path was driven; kept where the job says."""
-    because = _because(name, bench, divergence)
-    result = effort.discovery(name, bench, divergence, oracle, because)
+    if job.shorten and hit.attempt.oracle == SUITE and not effort.is_over:
+        hit = replace(hit, divergence=_shortened(bench, hit.oracle, hit.divergence))
+    divergence, oracle, attempt = hit.divergence, hit.oracle, hit.attempt
+    because = _because(attempt.oracle, bench, divergence)
+    result = effort.discovery(attempt.oracle, bench, divergence, oracle, because)
     if job.save_to:
         path = Path(job.save_to)
         save(
@@ -268,7 +461,32 @@ def _kill(
             reasons=because,
         )
         result = _in_file(result, job.save_to)
-    return result
+    adapter = divergence.kind is BehaviourKind.RAISED and (
+        raised_in(divergence.detail, Path(job.folder)) is Raiser.ADAPTER
+    )
+    return msgspec.structs.replace(result, attempt=attempt, by_adapter=adapter)
+
+
+def _does_not_start(
+    error: Exception, model: str, job: BugJob, effort: _Effort
+) -> FaultSearchResult | None:
+    """A system that cannot be made, by its own exception; None if the harness raised it."""
+    detail = traceback.format_exc(limit=-12)
+    raiser = raised_in(detail, Path(job.folder))
+    if raiser is Raiser.HARNESS:
+        return None
+    return FaultSearchResult(
+        killed=True,
+        oracle=SUITE,
+        model=model,
+        traces=effort.traces,
+        steps=effort.steps,
+        seconds=effort.seconds,
+        title=f"the system does not start: {type(error).__name__}: {error}"[:300],
+        story=tuple(detail.splitlines()),
+        attempt=SearchAttempt(SUITE, model),
+        by_adapter=raiser is Raiser.ADAPTER,
+    )
 
 
 def _because(oracle_name: str, bench: Workbench, divergence: Divergence) -> tuple[Reason, ...]:
@@ -304,59 +522,79 @@ def _ensure_copy(job: BugJob) -> None:
         raise RuntimeError(f"{job.package} comes from {origin}, not from {job.folder}")
 
 
-Hit: TypeAlias = tuple[Divergence, Oracle]
-"""A divergence, and the oracle that knows its steps."""
-
-
-def _replay(bench: Workbench, job: BugJob, effort: _Effort) -> Hit | None:
-    """The minimal transition suite, longest tests first: they find a deep fault 10 times sooner."""
-    oracle = GraphOracle(bench.graph)
-    suite = transition_cover(bench.graph)
-    system = bench.make_system()
-    try:
-        driver = Driver(system, oracle)
-        for number, test in enumerate(sorted(suite.tests, key=len, reverse=True)):
-            if effort.is_over:
-                effort.break_off(f"{SUITE} of {bench.model.name}", number, len(suite))
-                return None
-            outcome = run_path(driver, bench.graph.states[test.initial], _actions(bench, test))
-            effort.traces += 1
-            effort.steps += outcome.steps
-            if outcome.divergence is not None:
-                divergence = outcome.divergence
-                return (
-                    _shortened(bench, oracle, divergence) if job.shorten else divergence
-                ), oracle
-    finally:
-        close(system)
+def _replay(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effort) -> _Hit | None:
+    """Tests of the minimal transition suite, until so many steps were driven in all."""
+    name = f"{SUITE} of {subject.name}"
+    if job.only is not None:
+        return _test(subject, job.only.size, effort)
+    while subject.left and subject.steps < part.size:
+        effort.leave(name, f"{len(subject.left):,} of {len(subject.suite):,} tests of the {name}")
+        if effort.is_over:
+            raise BudgetSpent
+        hit = _test(subject, subject.next_test(), effort)
+        if hit is not None:
+            return hit
+    if not subject.left:
+        effort.finish(name)
     return None
 
 
-def _interleave(bench: Workbench, job: BugJob, effort: _Effort) -> Hit | None:
-    """One thread's action stopped for another's; the state in which they meet is the nearest."""
-    if not interruptible(bench):
+def _test(subject: SearchSubject, number: int, effort: _Effort) -> _Hit | None:
+    before = subject.steps
+    divergence = subject.drive(number)
+    effort.traces += 1
+    effort.steps += subject.steps - before
+    if divergence is None:
         return None
-    result = interrupt_steps(bench.graph, bench.make_system, samples=MEETINGS, seed=job.seed)
+    return _Hit(divergence, subject.oracle, SearchAttempt(SUITE, subject.reference, number))
+
+
+def _interleave(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effort) -> _Hit | None:
+    """One thread's action stopped for another's; the state in which they meet is the nearest."""
+    bench = subject.bench
+    if not interruptible(bench):
+        effort.finish(f"{INTERRUPTED} of {subject.name}")
+        return None
+    result = interrupt_steps(
+        bench.graph,
+        bench.make_system,
+        samples=int(part.size),
+        seed=job.seed,
+        emit=effort.look_at_the_time,
+    )
     effort.traces += result.paths
     effort.steps += result.steps
     nearest = min(result.divergences, key=lambda divergence: divergence.step, default=None)
-    return None if nearest is None else (nearest, GraphOracle(bench.graph))
+    if nearest is None:
+        return None
+    return _Hit(
+        nearest, subject.oracle, SearchAttempt(INTERRUPTED, subject.reference, int(part.size))
+    )
 
 
-def _take_turns(bench: Workbench, job: BugJob, effort: _Effort) -> Hit | None:
+def _take_turns(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effort) -> _Hit | None:
     """The order in which a thread's own loop takes the steps, and its back-off."""
+    bench = subject.bench
     if not can_take_turns(bench.make_system):
+        effort.finish(f"{TURNS} of {subject.name}")
         return None
     oracle, result = take_turns(
-        GraphOracle(bench.graph), bench.make_system, walks=_WALKS, length=_LENGTH, seed=job.seed
+        subject.oracle,
+        bench.make_system,
+        walks=int(part.size),
+        length=_LENGTH,
+        seed=job.seed,
+        emit=effort.look_at_the_time,
     )
     effort.traces += result.walks
     effort.steps += result.steps
-    return None if result.divergence is None else (result.divergence, oracle)
+    if result.divergence is None:
+        return None
+    return _Hit(result.divergence, oracle, SearchAttempt(TURNS, subject.reference, int(part.size)))
 
 
-_DRIVES: Mapping[str, Callable[[Workbench, BugJob, _Effort], Hit | None]] = MappingProxyType(
-    {SUITE: _replay, TURNS: _take_turns, INTERRUPTED: _interleave}
+_DRIVES: Mapping[str, Callable[[SearchSubject, _Round, BugJob, _Effort], _Hit | None]] = (
+    MappingProxyType({SUITE: _replay, TURNS: _take_turns, INTERRUPTED: _interleave})
 )
 
 
@@ -374,11 +612,6 @@ def _shortened(bench: Workbench, oracle: Oracle, divergence: Divergence) -> Dive
         close(system)
 
 
-def _actions(bench: Workbench, test: Test) -> Iterator[Action]:
-    graph = bench.graph
-    return (graph.actions[code] for code in graph.action[test.edges].tolist())
-
-
 def _again(
     bench: Workbench, oracle: Oracle, initial: State, actions: Sequence[Action]
 ) -> Divergence | None:
@@ -390,19 +623,21 @@ def _again(
 
 
 def _explore(
-    context: Context, bench: Workbench, job: BugJob, effort: _Effort
+    context: Context, bench: Workbench, job: BugJob, effort: _Effort, examples: int
 ) -> FaultSearchResult | None:
     events: list[Event] = []
     watched = Context(context.settings, events.append, context.check, context.seed)
-    search = search_of(watched, bench, profile=Profile.CI, examples=job.examples)
+    search = search_of(watched, bench, profile=Profile.CI, examples=examples)
     result = explore(watched, bench, search)
     effort.traces += result.examples
     effort.steps += result.steps
     if result.divergence is None:
         return None
     evidence = next(event for event in events if isinstance(event, Finding))
-    name = "Hypothesis" if not result.invariant else f"invariant {result.invariant}"
-    return _kept(effort.killed(name, bench, evidence), job)
+    name = HYPOTHESIS if not result.invariant else f"invariant {result.invariant}"
+    killed = effort.killed(name, bench, evidence)
+    attempt = SearchAttempt(HYPOTHESIS, reference(bench.model), examples)
+    return _kept(msgspec.structs.replace(killed, attempt=attempt), job)
 
 
 _BULK_LENGTH = 30
@@ -438,7 +673,8 @@ def _bulk(
                 fault_search_result = effort.killed(
                     f"bulk traces: {evidence.formula}", bench, evidence
                 )
-                return _kept(fault_search_result, job)
+                attempt = SearchAttempt(BULK, reference(bench.model), job.traces)
+                return _kept(msgspec.structs.replace(fault_search_result, attempt=attempt), job)
     failed = [e.summary for e in events if isinstance(e, StageFinished) and e.verdict != "pass"]
     return _survived(effort, "; ".join(failed))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,15 @@ import msgspec
 import typer
 from rich.console import Console
 
-from conformance.bugs.bench import BugEffort, BugResult, by_oracles, job_of, nearby, run_bench
+from conformance.bugs.bench import (
+    BugEffort,
+    BugResult,
+    nearby,
+    nearest_job,
+    run_bench,
+    search,
+    touched,
+)
 from conformance.bugs.fault import (
     Catalogue,
     built_in_catalogues,
@@ -20,6 +27,15 @@ from conformance.bugs.fault import (
     load_catalogue,
     patched_by_file,
     select,
+)
+from conformance.bugs.history import (
+    BUG_FATES,
+    BugHistoryPlan,
+    BugHistoryResult,
+    load_history,
+    ordinary_tests,
+    run_history,
+    scores,
 )
 from conformance.bugs.mutation import (
     EXPLAINED,
@@ -32,7 +48,7 @@ from conformance.bugs.mutation import (
     by_module,
     run_mutants,
 )
-from conformance.bugs.scope import changed_files, driving, systems_of
+from conformance.bugs.scope import changed_files
 from conformance.bugs.worker import FaultSearchResult, PartStarted
 from conformance.cli.completion import catalogue_systems, fault_ids, model_names
 from conformance.cli.options import CompareOption, JsonOption, ReportOption, SeedOption
@@ -45,8 +61,10 @@ from conformance.resources import implementation_dir
 from conformance.stages.context import Context, stage
 from conformance.verdict import Verdict
 
-_JUDGE_SECONDS = 3_600.0
-"""For one system: all of its models, with all oracles, as nothing may be found."""
+_JUDGE_SECONDS = 8 * 3_600.0
+"""By the clock, for all models with all oracles, as nothing may be found."""
+_MINUTE = 60.0
+"""Of the processor, for one change."""
 
 
 def bugs(
@@ -56,6 +74,10 @@ def bugs(
     ] = None,
     patch: Annotated[
         Path | None, typer.Option(help="Run the oracles against this diff of impl/ instead.")
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(help="Judge a list of described bugs with patches of impl/ (docs/bugs.md)."),
     ] = None,
     clean: Annotated[
         bool, typer.Option("--clean", help="Run them against a clean copy: no false alarm.")
@@ -82,7 +104,7 @@ def bugs(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="With --mutants, --patch, --clean: these models; default: all of ci.",
+            help="With --mutants, --patch, --history, --clean: these models; default: all of ci.",
             autocompletion=model_names,
         ),
     ] = None,
@@ -96,7 +118,10 @@ def bugs(
     ] = 30.0,
     by_tests: Annotated[
         bool,
-        typer.Option("--tests/--no-tests", help="With --mutants: let tests judge survivors too."),
+        typer.Option(
+            "--tests/--no-tests",
+            help="With --mutants, --history: let tests judge survivors too.",
+        ),
     ] = True,
     jobs: Annotated[
         int,
@@ -106,9 +131,14 @@ def bugs(
         ),
     ] = 0,
     budget: Annotated[
-        float,
-        typer.Option(min=0, help="With --mutants, --patch, --clean: stop after this many seconds."),
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            min=0,
+            help="Stop after this many seconds, of the processor with --patch, --history and "
+            "--clean; 0: no limit. [default: 60 with --patch and for each bug of --history]",
+            show_default=False,
+        ),
+    ] = None,
     seed: SeedOption = None,
     report: ReportOption = None,
     compare: CompareOption = None,
@@ -118,7 +148,8 @@ def bugs(
     with session("bugs", as_json=as_json, report=report, compare=compare) as work:
         catalogues = _catalogues(catalogue, system)
         chosen_seed = work.settings.seed if seed is None else seed
-        effort = BugEffort(chosen_seed, 0 if short else traces, examples)
+        effort = BugEffort(chosen_seed, 0 if short else traces, examples, budget=budget or 0.0)
+        within_a_minute = replace(effort, budget=_MINUTE if budget is None else budget)
         if list_faults:
             listed = select(catalogues, ids or [], short=short)
             work.listing("bugs", [row for catalogue in listed for row in _rows(catalogue)])
@@ -137,20 +168,31 @@ def bugs(
                 names,
                 output,
                 seconds=seconds,
-                budget=budget,
+                budget=budget or 0.0,
                 tests=by_tests,
                 only=files,
                 named=tuple(mutant or ()),
                 jobs=jobs,
             )
             _mutants(work, run_mutants(plan, work.emit))
+        elif history is not None:
+            tests = ordinary_tests() if by_tests else None
+            bug_list = load_history(history)
+            _history(
+                work,
+                run_history(
+                    BugHistoryPlan(history, bug_list, catalogues, within_a_minute, names, tests),
+                    work.emit,
+                ),
+            )
         elif patch is not None:
             with patched_by_file(patch) as folder:
-                touched = _touched(catalogues, folder)
-                _judge(work, touched, patch.name, folder, effort, names, budget)
+                _judge(
+                    work, _touched(catalogues, folder), patch.name, folder, within_a_minute, names
+                )
         elif clean:
             with copied() as folder:
-                _judge(work, catalogues, "clean copy", folder, effort, names, budget)
+                _judge(work, catalogues, "clean copy", folder, effort, names)
         else:
             chosen = select(catalogues, ids or [], short=short)
             if not ids:
@@ -255,21 +297,29 @@ def _mutants(work: CommandSession, run: MutationRun) -> None:
 
 
 def _touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
-    """Those whose system runs a file that differs from the clean one; all if none is known."""
-    clean = implementation_dir()
-    changed = changed_files(folder / "impl", clean)
-    systems = systems_of(changed, clean, [catalogue.system for catalogue in catalogues])
-    touched = [
-        catalogue
-        for catalogue in catalogues
-        if catalogue.system in systems or catalogue.system not in BUILT_IN
-    ]
-    if not touched:
+    """Those whose system runs a file that differs from the clean one; UserError if none does."""
+    result = touched(catalogues, folder)
+    if not result:
+        changed = changed_files(folder / "impl", implementation_dir())
         raise UserError(
             f"No system runs {', '.join(changed)}: the gate cannot say anything of this change. "
             "Cover it by ordinary tests."
         )
-    return touched
+    return result
+
+
+def _history(work: CommandSession, results: Sequence[BugHistoryResult]) -> None:
+    """Killed by what, survived, why; then a score for each component."""
+    layout = "{:<6} {:<12} {:<22} {:<9} {:>7}  {}"
+    work.say("\n" + layout.format("bug", "JIRA", "component", "fate", "seconds", "by what, or why"))
+    for result in results:
+        bug, seconds = result.bug, f"{result.search.seconds:.1f}"
+        shown = result.by or result.why
+        work.say(layout.format(bug.name, bug.jira, bug.component, result.fate, seconds, shown))
+    layout = "{:<36}" + " {:>9}" * len(BUG_FATES)
+    work.say("\n" + layout.format("component", *BUG_FATES))
+    for component, fates in scores(results).items():
+        work.say(layout.format(component, *(fates[fate] for fate in BUG_FATES)))
 
 
 def _judge(
@@ -279,90 +329,113 @@ def _judge(
     folder: Path,
     effort: BugEffort,
     names: tuple[str, ...],
-    budget: float,
 ) -> None:
     """What the gate's oracles say of the implementation in this folder, until one finds fault."""
     context = Context(work.settings, work.emit, seed=effort.seed)
-    known = [catalogue.system for catalogue in catalogues if catalogue.system in BUILT_IN]
-    models = driving(known, names) if known else []
-    started = time.monotonic()
+    systems = [catalogue.system for catalogue in catalogues]
     with stage(context, "bugs", subject) as outcome:
-        runs: list[FaultSearchResult] = []
-        for catalogue in catalogues:
-            own = tuple(model.name for model in models if model.system == catalogue.system)
-            job = job_of(catalogue, effort)
-            kept = work.settings.divergences / f"bugs-{catalogue.system}.itf.json"
-            job = msgspec.structs.replace(
-                job, models=own or job.models, save_to=str(kept.absolute())
-            )
-            if budget:
-                # What is left, and a part of a second where nothing is: it says what it skips.
-                left = max(0.001, budget - (time.monotonic() - started))
-                job = msgspec.structs.replace(job, budget=left)
-            tell = _telling(work, catalogue.system)
-            runs.append(nearby(by_oracles(job, folder, _JUDGE_SECONDS + budget, tell), kept))
-        kills = [run for run in runs if run.killed]
-        for run in runs:
-            if run.comparison is not None:
-                work.emit(replace(run.comparison, system=f"{run.comparison.system}, {subject}"))
-            if run.killed:
-                work.emit(_finding(run, subject))
-        outcome.verdict, outcome.summary = _judged(runs)
-        outcome.figures = _figures(runs, [catalogue.system for catalogue in catalogues])
-    for run in kills:
-        _explain(work, run)
+        kept = work.settings.divergences / f"bugs-{Path(subject).stem.replace(' ', '-')}.itf.json"
+        job = nearest_job(catalogues, effort, names)
+        job = msgspec.structs.replace(job, save_to=str(kept.absolute()))
+        result = search(job, folder, _JUDGE_SECONDS + effort.budget, _telling(work))
+        result = nearby(result, kept)
+        if result.comparison is not None:
+            shown = f"{result.comparison.system}, {subject}"
+            work.emit(replace(result.comparison, system=shown))
+        if result.killed:
+            work.emit(_finding(result, subject))
+        for failure in result.clean_failures:
+            work.emit(_failure(failure))
+        outcome.verdict, outcome.summary = _judged(result)
+        outcome.figures = _figures(result, systems)
+    if result.killed:
+        _explain(work, result)
 
 
-def _telling(work: CommandSession, system: str) -> Callable[[PartStarted], None]:
+def _telling(work: CommandSession) -> Callable[[PartStarted], None]:
     """Shows what begins; where no progress bar is seen, a line on standard error."""
     shown = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def tell(begun: PartStarted) -> None:
         work.emit(Progress("bugs", begun.done, begun.total, begun.part))
         if not shown.is_terminal:
-            shown.print(f"{system}: {begun.done + 1} of {begun.total}: {begun.part}", markup=False)
+            shown.print(f"{begun.part} ({begun.done} of {begun.total} done)", markup=False)
 
     return tell
 
 
-def _judged(runs: Sequence[FaultSearchResult]) -> tuple[Verdict, str]:
-    traces, steps = sum(run.traces for run in runs), sum(run.steps for run in runs)
-    undone = "; ".join(run.note for run in runs if run.note)
-    kills = [f"found by the {run.oracle}: {run.title}" for run in runs if run.killed]
-    if kills:
-        return Verdict.FAIL, "; ".join(kills)
-    report = f"nothing found in {counted(traces, 'trace')} and {counted(steps, 'step')}"
+def _judged(result: FaultSearchResult) -> tuple[Verdict, str]:
+    driven = f"{counted(result.traces, 'trace')} and {counted(result.steps, 'step')}"
+    if result.killed:
+        return Verdict.FAIL, f"found by the {result.oracle}: {result.title}{_of_adapter(result)}"
+    if result.clean_failures:
+        return Verdict.FAIL, f"the clean tree fails too: {'; '.join(result.clean_failures)}"
+    if not result.judged:
+        return Verdict.INCONCLUSIVE, f"nothing found in {driven}, but {result.note}"
+    undone = result.parts - len(result.covered)
     if undone:
-        return Verdict.INCONCLUSIVE, f"{report}, but not all was done: {undone}"
-    return Verdict.PASS, report
+        reached = (
+            f"; {counted(len(result.reached), 'model')} came by the change" if result.noted else ""
+        )
+        return Verdict.INCONCLUSIVE, (
+            f"nothing found in {driven}, but there was no time for {undone} of {result.parts} "
+            f"parts{reached}"
+        )
+    if result.noted and not result.reached:
+        return Verdict.INCONCLUSIVE, f"nothing that was driven came by the change, in {driven}"
+    return Verdict.PASS, f"nothing found in {driven}"
 
 
-def _figures(runs: Sequence[FaultSearchResult], systems: Sequence[str]) -> dict[str, JsonValue]:
-    """Of all systems together; oracle, model and story are of the first that found something."""
-    result = next((run for run in runs if run.killed), FaultSearchResult(killed=False))
+def _of_adapter(result: FaultSearchResult) -> str:
+    return "; the adapter raised, not the implementation" if result.by_adapter else ""
+
+
+def _figures(result: FaultSearchResult, systems: Sequence[str]) -> dict[str, JsonValue]:
     return {
         "killed": result.killed,
         "systems": list(systems),
         "oracle": result.oracle or None,
         "model": result.model or None,
-        "traces": sum(run.traces for run in runs),
-        "steps": sum(run.steps for run in runs),
-        "seconds": round(sum(run.seconds for run in runs), 3),
+        "by_adapter": result.by_adapter,
+        "reached": list(result.reached),
+        "clean_failures": list(result.clean_failures),
+        "traces": result.traces,
+        "steps": result.steps,
+        "seconds": result.seconds,
         "counterexample_length": result.counterexample_length,
-        "covered": [name for run in runs for name in run.covered],
-        "not_covered": "; ".join(run.note for run in runs if run.note),
+        "covered": list(result.covered),
+        "not_covered": result.note,
         "story": list(result.story),
     }
+
+
+def _failure(failure: str) -> Finding:
+    """What the clean tree fails, which is no kill of anything."""
+    return Finding(
+        f"bugs:clean:{failure}",
+        f"the clean tree fails: {failure}",
+        "bugs",
+        "The same oracle with the same seed and samples finds this without the change, too. It is "
+        "no kill: look at the implementation or at the oracle.",
+        reproduce="kconform bugs --clean",
+    )
 
 
 def _finding(result: FaultSearchResult, subject: str) -> Finding:
     """The finding that killed the mutant, with the key that it has in every stage."""
     shown = result.shown or Finding(f"bugs:{result.title}", result.title, "bugs", "")
+    adapter = (
+        " The adapter raised, not the implementation: if the change renames or retypes what the "
+        "adapter uses, change the adapter with it."
+        if result.by_adapter
+        else ""
+    )
     return replace(
         shown,
         stage="bugs",
         message=(
-            f"The {result.oracle} of {result.model} finds a fault in {subject}. {shown.message}"
+            f"The {result.oracle} of {result.model} finds a fault in {subject}. "
+            f"{shown.message}{adapter}"
         ),
         reproduce=f"kconform bugs --patch {subject} --model {result.model}",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, islice, permutations
 from typing import TypeAlias
@@ -24,6 +24,9 @@ from conformance.systems.capabilities import Capabilities
 from conformance.tla import Action, State
 from conformance.verdict import Verdict
 
+_ALL = 200
+"""A model is searched whole if it has at most so many meetings for each sample that is asked for:
+with the 3 samples of tier ci 600 meetings, which cost about as much as samples of a large model."""
 _NEAREST = 2_000
 """Pairs that are tried for a counterexample nearer to the beginning than the one found."""
 
@@ -50,6 +53,8 @@ class InterruptionResult:
 
     `interruptions`: driven, by `together`; 0 for a pair of which no sample could be
     interrupted. `missed`: paths on which the implementation took another branch.
+    `meetings`: pairs of actions in a state that there are; `exhaustive`: all of them were taken,
+    so that nothing hangs on the samples.
     """
 
     interruptions: Mapping[str, int]
@@ -60,6 +65,8 @@ class InterruptionResult:
     divergences: tuple[Divergence, ...]
     """One of each pair of names at most."""
     compared: ComparedStates
+    meetings: int = 0
+    exhaustive: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -82,9 +89,10 @@ def interrupt_steps(
 ) -> InterruptionResult:
     """Interrupt each action by each that may come between, at every point, in `samples` states.
 
-    The states are drawn by the seed among those that enable both actions, evenly among what the
-    two would change there, and reached the shortest way; for a pair that fails, the nearest such
-    state is looked for. UserError if the system knows no interruption.
+    A model with few meetings is searched whole. Else the states are drawn by the seed among those
+    that enable both actions, evenly among what the two would change there. They are reached the
+    shortest way; for a pair that fails, the nearest such state is looked for.
+    UserError if the system knows no interruption.
     """
     system = InterruptedSystem(make_system())
     try:
@@ -181,9 +189,12 @@ class _InterruptionSearch:
         for kind, alike in sorted(pairs.items()):
             named.setdefault(kind[:2], []).append(alike)
         self._interruptions.update({together(*names): 0 for names in named})
+        meetings = sum(map(len, pairs.values()))
+        exhaustive = 0 < meetings <= _ALL * samples
         for number, kinds in enumerate(named.values()):
             self._emit(Progress("interleave", number, len(named)))
-            divergence = self._first(_drawn(kinds, samples, rng))
+            drawn = chain.from_iterable(kinds) if exhaustive else _drawn(kinds, samples, rng)
+            divergence = self._first(drawn)
             if divergence is not None:
                 divergences.append(self._first(_nearest_first(kinds)) or divergence)
         return InterruptionResult(
@@ -194,9 +205,11 @@ class _InterruptionSearch:
             time.monotonic() - started,
             tuple(divergences),
             self._driver.take_compared(),
+            meetings,
+            exhaustive,
         )
 
-    def _first(self, pairs: Iterator[Pair] | Sequence[Pair]) -> Divergence | None:
+    def _first(self, pairs: Iterable[Pair]) -> Divergence | None:
         return next((point for pair in pairs for point in self._at_all_points(pair)), None)
 
     def _at_all_points(self, pair: Pair) -> Iterator[Divergence]:

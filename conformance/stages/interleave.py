@@ -41,7 +41,8 @@ def report_interleave(
     outcome.verdict = result.verdict
     outcome.summary = (
         f"{total:,} interruptions of {len(result.interruptions)} pairs of actions, "
-        f"{counted(len(result.divergences), 'pair')} failed; {counted(result.steps, 'step')}"
+        f"{counted(len(result.divergences), 'pair')} failed; {counted(result.steps, 'step')}; "
+        f"{'all' if result.exhaustive else 'samples'} of {counted(result.meetings, 'meeting')}"
         if result.interruptions
         else "no two threads can be made to meet in this model: nothing was interrupted"
     )
@@ -52,6 +53,8 @@ def report_interleave(
         "paths": result.paths,
         "steps": result.steps,
         "missed": result.missed,
+        "meetings": result.meetings,
+        "exhaustive": result.exhaustive,
         "seconds": round(result.seconds, 3),
     }
     if result.interruptions:

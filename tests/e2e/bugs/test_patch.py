@@ -44,16 +44,16 @@ def judged(*options: str) -> tuple[int, Mapping[str, Any], str]:
 
 def test_what_a_patch_breaks_is_a_finding_with_its_story(tmp_path: Path) -> None:
     patch = diff_of("A41", tmp_path / "lag.diff")
-    code, told, progress = judged(
-        "--patch", str(patch), "--model", SMALL, "--system", "replication"
-    )
+    # Four systems run the changed file; the model that was named belongs to one of them.
+    code, told, progress = judged("--patch", str(patch), "--model", SMALL)
     (finding,) = told["findings"]
     assert code == 1
     assert "other steps on offer" in finding["title"]
     assert f"--model {SMALL}" in finding["reproduce"]
     assert any("ShrinkIsr" in line for line in finding["story"])
     assert told["covered"] == [f"transition suite of {SMALL}"]
-    assert f"replication: 1 of 5: transition suite of {SMALL}" in progress
+    assert f"transition suite of {SMALL} (0 of 5 done)" in progress
+    assert told["reached"] == [SMALL]
 
 
 def test_the_loops_order_shows_in_its_turns(tmp_path: Path) -> None:
@@ -79,3 +79,22 @@ def test_a_spent_budget_is_no_pass_and_says_what_was_left_out(tmp_path: Path) ->
         f"turns of the threads of {SMALL}",
     ):
         assert part in told["not_covered"]
+
+
+def renamed(target: Path) -> Path:
+    """A diff that renames what the adapter of the purgatory uses, as the implementation allows."""
+    name = "impl/purgatory/delayed_operation_purgatory.py"
+    before = (resource_root() / name).read_text(encoding="utf-8")
+    after = before.replace("def advance_clock(", "def advance_the_clock(")
+    after = after.replace("_purgatory.advance_clock(", "_purgatory.advance_the_clock(")
+    lines = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    target.write_text("".join(unified_diff(*lines, f"a/{name}", f"b/{name}")), encoding="utf-8")
+    return target
+
+
+def test_an_exception_of_the_adapter_is_told_as_the_adapters(tmp_path: Path) -> None:
+    patch = renamed(tmp_path / "renamed.diff")
+    code, told, _ = judged("--patch", str(patch), "--model", "delayed/cancelled-key")
+    (finding,) = told["findings"]
+    assert (code, told["by_adapter"]) == (1, True)
+    assert "The adapter raised, not the implementation" in finding["message"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.bugs.diffs import _Hunk
 from conformance.bugs.fault import (
     BlindSpot,
     Catalogue,
@@ -217,13 +218,54 @@ def test_a_users_diff_is_applied_to_the_copy(tmp_path: Path) -> None:
         assert (folder / "impl" / "clock.py").read_text().startswith("# faulty\n")
 
 
+@pytest.mark.parametrize("moved", [-30, -1, 0, 1, 2, 500])
+def test_a_hunk_is_taken_where_its_lines_stand_now(tmp_path: Path, moved: int) -> None:
+    clock = (resource_root() / "impl" / "clock.py").read_text()
+    last = clock.splitlines(keepends=True)[-1]
+    diff = diff_of("impl/clock.py", clock, clock.removesuffix(last) + "# faulty\n")
+    line = int(diff.partition("@@ -")[2].partition(",")[0])
+    file = tmp_path / "my.diff"
+    file.write_text(diff.replace(f"@@ -{line},", f"@@ -{max(1, line + moved)},"))
+
+    with patched_by_file(file) as folder:
+        assert (folder / "impl" / "clock.py").read_text().endswith("# faulty\n")
+
+
+def test_of_equal_places_a_hunk_takes_the_nearest(tmp_path: Path) -> None:
+    hunk = _Hunk(line=6, old=("a",), new=("b",))
+    assert hunk.place(list("axxxaxxxxxa"), moved=0) == 4
+    assert hunk.place(list("axxxaxxxxxa"), moved=3) == 10
+
+
+@pytest.mark.parametrize("prefix", ["a/", "", "some/checkout/", "/old/"])
+def test_a_diff_may_call_what_is_above_the_package_as_it_likes(tmp_path: Path, prefix: str) -> None:
+    file = tmp_path / "my.diff"
+    file.write_text(clock_diff().replace("a/impl", f"{prefix}impl").replace("b/impl", "new/impl"))
+
+    with patched_by_file(file) as folder:
+        assert (folder / "impl" / "clock.py").read_text().startswith("# faulty\n")
+
+
+def test_a_diff_may_add_and_remove_files(tmp_path: Path) -> None:
+    file = tmp_path / "my.diff"
+    added = NEW_PAGE.replace("docs/new.md", "impl/new.py")
+    clock = (resource_root() / "impl" / "clock.py").read_text()
+    removed = diff_of("impl/clock.py", clock, "").replace("+++ b/impl/clock.py", "+++ /dev/null")
+    file.write_text(added + removed)
+
+    with patched_by_file(file) as folder:
+        assert (folder / "impl" / "new.py").read_text() == "a\n"
+        assert not (folder / "impl" / "clock.py").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         pytest.param(None, "cannot be read", id="no such file"),
-        pytest.param("nonsense\n", "does not apply", id="no diff"),
+        pytest.param("nonsense\n", "is no unified diff", id="no diff"),
         pytest.param(clock_diff("# elsewhere\n"), "does not apply", id="another version"),
-        pytest.param(diff_of("docs/no.md", "b\n", "a\n"), "does not apply", id="not of impl"),
+        pytest.param(diff_of("docs/no.md", "b\n", "a\n"), "changes nothing", id="not of impl"),
+        pytest.param(diff_of("impl/no.py", "b\n", "a\n"), "no such file", id="no such file here"),
         pytest.param(NEW_PAGE, "changes nothing", id="a new file elsewhere"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 from conformance.errors import UserError
 from conformance.events import Emit, Event, Progress, ignore
 from conformance.modelcheck.graph import StateGraph, StateTable
+from conformance.replay import interruptions
 from conformance.replay.engine import Driver, run_path
 from conformance.replay.interleave import (
     InterruptedSystem,
@@ -359,6 +360,13 @@ def drawn_by(seed: int) -> list[int]:
     return trail
 
 
+@pytest.fixture
+def _drawn_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the model were large."""
+    monkeypatch.setattr(interruptions, "_ALL", 0)
+
+
+@pytest.mark.usefixtures("_drawn_always")
 def test_the_seed_draws_the_states() -> None:
     drawn = [drawn_by(seed) for seed in range(12)]
     assert drawn == [drawn_by(seed) for seed in range(12)]
@@ -420,6 +428,24 @@ def test_what_was_made_is_closed() -> None:
     assert [system.closed for system in made] == [1, 1]
 
 
+def test_a_small_model_is_searched_whole_whatever_the_samples_and_the_seed() -> None:
+    assert {tuple(sorted(drawn_by(seed))) for seed in range(6)} == {
+        (0, 0, 0, 0, 0, 0, 10, 10, 10, 10, 10, 10)
+    }
+    result = interleaved(graph_of(15, LONG, [10]), LongCounter, samples=1)
+    assert (result.exhaustive, result.meetings) == (True, 4)
+
+
+def test_a_larger_model_needs_more_samples_to_be_searched_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(interruptions, "_ALL", 3)
+    graph = graph_of(15, LONG, [10])
+    whole = [interleaved(graph, LongCounter, samples=n).exhaustive for n in (1, 2)]
+    assert whole == [False, True]
+
+
+@pytest.mark.usefixtures("_drawn_always")
 def test_a_pair_is_tried_in_as_many_states_as_are_asked_for() -> None:
     graph = graph_of(15, LONG, [10])
 
