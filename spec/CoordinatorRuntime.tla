@@ -74,7 +74,7 @@ Max(a, b) == IF a < b THEN b ELSE a
 (***************************************************************************)
 (* Logs, and what a shard that replays one has.                            *)
 (***************************************************************************)
-Prefix(records, offset) == SubSeq(records, 1, offset)
+Prefix(records, offset) == SubSeq(records, 1, Min(offset, Len(records)))
 
 RECURSIVE Replayed(_, _)
 Replayed(before, records) ==
@@ -178,6 +178,9 @@ Size(kind, records) == IF kind = "large" THEN MaxBatch + 1 ELSE Len(records)
 IsFlushedFirst(s, size) == s.batch # <<>> /\ Len(s.batch) + size > MaxBatch
 IsFull(s) == Len(s.batch) >= MaxBatch
 
+\* A batch that has no room is flushed at once.
+IsFlushedAtOnce(s, size) == size > MaxBatch \/ IsFull(s)
+
 RecordsOf(kind, w) ==
   LET records == Records(kind, w)
   IN  [i \in DOMAIN records |->
@@ -201,11 +204,10 @@ Appended(s, records, kind, w, result, mayAllocate) ==
       joined == [base EXCEPT
                    !.memory = IF ChangesMemoryItself(kind) THEN @ ELSE Replayed(@, new),
                    !.batch = @ \o new, !.joined = @ \union {w}]
-      full == size > MaxBatch \/ IsFull(joined)
       after == Flushed(joined, before.log, result)
   IN  IF ~mayAllocate /\ changed.batch = <<>> THEN Outcome(changed, records, {w}, FALSE)
       ELSE IF ~goesOn THEN [before EXCEPT !.failed = @ \union {w}]
-      ELSE IF full THEN [after EXCEPT !.failed = @ \union before.failed]
+      ELSE IF IsFlushedAtOnce(joined, size) THEN [after EXCEPT !.failed = @ \union before.failed]
       ELSE Outcome(joined, before.log, before.failed, FALSE)
 
 \* An operation without records is answered when all that it saw is committed.
@@ -235,7 +237,7 @@ Becomes(b, outcome, all) ==
                          AnsweredAtAppend(outcome.shard), "ok")
 
 \* What a write's operation saw: the writes whose records are in the memory, and its own.
-Seen(b, records) == WritesIn(Prefix(log[b], Min(shard[b].written, Len(log[b])))) \union
+Seen(b, records) == WritesIn(Prefix(log[b], shard[b].written)) \union
                     WritesIn(shard[b].batch) \union records
 
 \* HighWatermarkUpdate stands before all other events of the shard (EventAccumulator.addFirst). A
@@ -384,6 +386,10 @@ RunRole(b) ==
 IsOfThisLoad(b, e) == \A later \in loads[b] : later <= e
 WhatWasLoaded(b, e) == IF IsOfThisLoad(b, e) THEN Loaded(log[b], hw[b]) ELSE FreshShard
 TakesLoad(b, e) == state[b] = "LOADING" /\ IsOfThisLoad(b, e)
+
+\* The shard after a load that is not taken.
+AfterLateLoad(b, e) == shard[b]
+
 CompleteLoad(b, e) ==
   /\ e \in loads[b] /\ MayRun(b)
   /\ loads' = [loads EXCEPT ![b] = @ \ {e}]
@@ -395,7 +401,8 @@ CompleteLoad(b, e) ==
           ELSE /\ state' = [state EXCEPT ![b] = "FAILED"]
                /\ shard' = [shard EXCEPT ![b] = FreshShard]
                /\ UNCHANGED listener
-     ELSE UNCHANGED <<state, shard, listener>>
+     ELSE /\ shard' = [shard EXCEPT ![b] = AfterLateLoad(b, e)]
+          /\ UNCHANGED <<state, listener>>
   /\ UNCHANGED <<leader, epoch, deleted, log, hw, roles, tenure, answers, writes>>
 
 -------------------------------------------------------------------------------
