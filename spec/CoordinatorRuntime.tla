@@ -133,19 +133,19 @@ Outcome(s, records, failed, outOfSync) ==
   [shard |-> s, log |-> records, failed |-> failed, outOfSync |-> outOfSync]
 
 FailedWith(s) == s.joined
-FailedBatch(s) ==
+FailedBatch(s, leads) ==
   [s EXCEPT !.memory = s.snapshots[s.written], !.batch = <<>>, !.joined = {}]
 
 \* The log's end is not where the batch was to end: the records are there, the shard is rebuilt.
 IsOutOfSync(s, records) == Len(records) # s.written
 
-Flushed(s, records, result) ==
+Flushed(s, records, result, leads) ==
   LET longer == records \o Batch(s.batch)
       end == s.written + Len(s.batch)
   IN  IF s.batch = <<>> \/ result = "refused"
-      THEN Outcome(FailedBatch(s), records, FailedWith(s), FALSE)
+      THEN Outcome(FailedBatch(s, leads), records, FailedWith(s), FALSE)
       ELSE IF result = "thrown"
-      THEN Outcome(FailedBatch(s), longer, FailedWith(s), FALSE)
+      THEN Outcome(FailedBatch(s, leads), longer, FailedWith(s), FALSE)
       ELSE IF IsOutOfSync(s, records)
       THEN Outcome(FreshShard, longer, WaitingIn(s), TRUE)
       ELSE Outcome(
@@ -197,14 +197,15 @@ Appended(s, records, kind, w, result, mayAllocate) ==
       size == Size(kind, new)
       changed == IF ChangesMemoryItself(kind) THEN [s EXCEPT !.memory = Replayed(@, new)] ELSE s
       first == IsFlushedFirst(changed, size)
-      before == IF first THEN Flushed(changed, records, result) ELSE Outcome(changed, records, {}, FALSE)
+      before == IF first THEN Flushed(changed, records, result, mayAllocate)
+                ELSE Outcome(changed, records, {}, FALSE)
       \* An empty batch that is flushed (KAFKA-20845 alone does it) keeps the write from nothing.
       goesOn == ~first \/ changed.batch = <<>> \/ (result = "appended" /\ ~before.outOfSync)
       base == before.shard
       joined == [base EXCEPT
                    !.memory = IF ChangesMemoryItself(kind) THEN @ ELSE Replayed(@, new),
                    !.batch = @ \o new, !.joined = @ \union {w}]
-      after == Flushed(joined, before.log, result)
+      after == Flushed(joined, before.log, result, mayAllocate)
   IN  IF ~mayAllocate /\ changed.batch = <<>> THEN Outcome(changed, records, {w}, FALSE)
       ELSE IF ~goesOn THEN [before EXCEPT !.failed = @ \union {w}]
       ELSE IF IsFlushedAtOnce(joined, size) THEN [after EXCEPT !.failed = @ \union before.failed]
@@ -260,10 +261,11 @@ Write(b, kind, result) ==
       /\ UNCHANGED <<leader, epoch, deleted, hw, roles, tenure>>
 
 \* FlushBatch: by the linger timer, or the adaptive event that stands last in the queue.
+IsToBeFlushed(b) == shard[b].batch # <<>>
 FlushBatch(b, result) ==
-  /\ state[b] = "ACTIVE" /\ MayRun(b) /\ shard[b].batch # <<>>
+  /\ state[b] = "ACTIVE" /\ MayRun(b) /\ IsToBeFlushed(b)
   /\ result \in Results(b)
-  /\ Becomes(b, Flushed(shard[b], log[b], result), answers)
+  /\ Becomes(b, Flushed(shard[b], log[b], result, Leads(b)), answers)
   /\ UNCHANGED <<leader, epoch, deleted, hw, roles, tenure, writes>>
 
 \* OperationTimeout. The records stay, and may be committed later.
