@@ -22,9 +22,9 @@ from conformance.systems.protocol import SystemFactory, SystemFailed
 from conformance.systems.shared.group.settings import settings_of
 from conformance.tla import Value
 
-TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
-"""Versions that suites of replication and of groups were driven through; others between them are
-likely to work."""
+TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.2.0", "4.3.0", "4.4.0")
+"""Versions that suites were driven through, 4.2.0 and 4.3.0 by those of the runtime only; others
+between them are likely to work."""
 
 _CLIENT: Final = "+client"
 """At the end of a system's name, alone or as `+client-VERSION`."""

@@ -185,7 +185,10 @@ class KafkaRuntimeSystem:
         return self._names.index(value) + 1 if value in self._names else value
 
     def _run(self, command: str, members: Mapping[str, object]) -> None:
-        steps = [{"command": command, **members}, {"command": "runtime_view"}]
+        steps: list[Mapping[str, object]] = [
+            {"command": command, **members},
+            {"command": "runtime_view"},
+        ]
         self._view = _observed(self._names, bytes(self._channel.call(steps)[-1]))
 
     def observe(self) -> Observation:

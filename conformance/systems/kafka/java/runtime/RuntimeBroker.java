@@ -34,6 +34,8 @@ final class RuntimeBroker {
   private final PendingLoads loads;
   private final List<Role> roles = new ArrayList<>();
   private final List<LedPartition.Record> serialized = new ArrayList<>();
+  private final List<LedPartition.Record> batchContents = new ArrayList<>();
+  private Object seenBatch;
   private final Object runtime;
 
   RuntimeBroker(LedPartition partition, LoadedLog log, int maxBatch, Virtual.Clock clock) {
@@ -313,22 +315,33 @@ final class RuntimeBroker {
     out.writeEndArray();
   }
 
-  /**
-   * The open batch's records, and who waits in it.
-   *
-   * <p>How many they are is the builder's number. Which they are cannot be read from a codec's open
-   * stream: they are those that were serialized last.
-   */
+  /** The open batch's records, and who waits in it. */
   private void batch(JsonGenerator out, Object batch) throws IOException {
-    int count = batch == null ? 0 : Kafka.integer(Kafka.call(Kafka.get(batch, "builder"), "numRecords"));
     out.writeStartArray();
-    for (LedPartition.Record record : serialized.subList(serialized.size() - count, serialized.size())) {
+    for (LedPartition.Record record : contents(batch)) {
       out.writeStartArray();
       entry(out, record);
       out.writeEndArray();
     }
     out.writeEndArray();
     numbers(out, batch == null ? List.of() : writes(Kafka.get(batch, "deferredEvents")));
+  }
+
+  /**
+   * What is in the open batch.
+   *
+   * <p>How many records there are is the builder's number. Which they are cannot be read from a
+   * codec's open stream: those that came since the last look are those that were serialized last.
+   */
+  private List<LedPartition.Record> contents(Object batch) {
+    if (batch != seenBatch) {
+      seenBatch = batch;
+      batchContents.clear();
+    }
+    int count = batch == null ? 0 : Kafka.integer(Kafka.call(Kafka.get(batch, "builder"), "numRecords"));
+    int came = count - batchContents.size();
+    batchContents.addAll(serialized.subList(serialized.size() - came, serialized.size()));
+    return batchContents;
   }
 
   /** The numbers of the writes among events, or collections of such (DeferredEventCollection). */
