@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.deviations.declared import deviating
-from conformance.deviations.table import Deviation
+from conformance.deviations.table import Deviation, expects
 from conformance.modelcheck.check import check
 from conformance.modelcheck.manifest import Model
 from conformance.registry import factory_path
@@ -74,20 +74,42 @@ SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
         Leave("m2")  HandleLeave("m2")
         SendHeartbeat("m1")  HandleHeartbeat("m1")  HandleCommit("m1")""",
     ),
+    "full-batch-waits": (
+        "runtime/batches-1b",
+        {},
+        """Elect("b1")  RunRole("b1")  CompleteLoad("b1", 1)  Write("b1", "two", "appended")""",
+    ),
+    "KAFKA-20115": (
+        "runtime/tenures-2b",
+        {"MaxBatch": "2"},
+        """Elect("b1")  RunRole("b1")  CompleteLoad("b1", 1)  Write("b1", "put", "appended")
+        Elect("b2")  FlushBatch("b1", "refused")""",
+    ),
 }
 """By deviation that breaks no formula, so that TLC has nothing to look for: a model, constants, the
 way to it. The specification's evaluator computes its states."""
 
 
-MUTANTS = {
+MUTANTS: dict[str, tuple[str, str, tuple[str, ...], dict[str, str]]] = {
     "fetch-counted-in-a-later-epoch": (
         "replication/truncate-on-fetch-interrupted-fetch-fine-2b",
         "replication/mutant-late-count-fine-3b",
         ("re-elected-leader",),
+        {},
     ),
+    "stale-load": ("runtime/elections-2b", "runtime/boundary-stale-load", (), {}),
+    "KAFKA-20634": (
+        "runtime/tenures-2b",
+        "runtime/mutant-foreign-watermark",
+        (),
+        {"MaxBatch": "2"},
+    ),
+    "KAFKA-20845": ("runtime/large-1b", "runtime/mutant-empty-flush", (), {}),
+    "KAFKA-19274": ("runtime/deletion-1b", "runtime/mutant-deletion-in-epoch", (), {}),
 }
-"""By deviation a model, the mutant that has this deviation alone, and the other deviations that the
-classes show along the mutant's counterexample: its states are computed with those."""
+"""By deviation a model, the mutant that has this deviation alone, the other deviations that the
+classes show along the mutant's counterexample (its states are computed with those), and constants
+that differ from the mutant's."""
 
 
 def main() -> None:
@@ -112,9 +134,10 @@ def main() -> None:
             _divergence(model, deviation, _actions(text), known.file(deviation.path), system)
             continue
         if deviation.id in MUTANTS:
-            name, mutant, others = MUTANTS[deviation.id]
-            model = _bounded(one_model(name), one_model(mutant))
-            actions = _counterexample(one_model(mutant))
+            name, broken, others, constants = MUTANTS[deviation.id]
+            mutant = with_constants(one_model(broken), constants)
+            model = _bounded(one_model(name), mutant)
+            actions = _counterexample(mutant)
             ids = (*others, deviation.id)
             _followed(model, deviation, actions, known.file(deviation.consequence), system, ids)
             _divergence(model, deviation, actions, known.file(deviation.path), system, others)
@@ -132,7 +155,8 @@ def _actions(text: str) -> list[Action]:
 
 def _bounded(model: Model, mutant: Model) -> Model:
     """The model with the mutant's bounds, and the formula that those break."""
-    constants = {**mutant.constants, "Protocol": model.constants["Protocol"]}
+    spoken = {name: model.constants[name] for name in model.constants if name == "Protocol"}
+    constants = {**mutant.constants, **spoken}
     assert mutant.expect is not None
     check = msgspec.structs.replace(
         model.check, invariants=(mutant.expect.violated,), properties=()
@@ -170,7 +194,7 @@ def _followed(
     spec = bench.prepared.spec
     states = [next(iter(spec.initial_states()))]
     for action in actions:
-        (after,) = (state for step, state in spec.successors(states[-1]) if step == action)
+        (after,) = {state for step, state in spec.successors(states[-1]) if step == action}
         states.append(after)
     holds = spec.state_formula(deviation.violated)
     if [holds(state) for state in states] != [True] * len(actions) + [False]:
@@ -199,7 +223,8 @@ def _divergence(
     these."""
     before = load(path).deviations if path.is_file() else ()
     given = before if deviations is None else deviations
-    bench = workbench(Context(), model, system, with_graph=False, deviations=given)
+    judged = (*given, *_of_other_parts(deviation, system))
+    bench = workbench(Context(), model, system, with_graph=False, deviations=judged)
     oracle = spec_oracle(bench)
     driven, oracle = wrapped(actions, bench.make_system(), oracle)
     result = run_path(
@@ -218,6 +243,17 @@ def _divergence(
         deviations=given,
     )
     print(f"{path.name}: {len(result.divergence.actions)} steps, {result.divergence.action}")
+
+
+def _of_other_parts(deviation: Deviation, system: str) -> list[str]:
+    """What the stage `deviations` takes for known along a path, too."""
+    known = deviating(factory_path(system))
+    assert known is not None, "main has asked for it"
+    return [
+        other.id
+        for other in known.deviations()
+        if other.part != deviation.part and expects(known, other)
+    ]
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ Max(a, b) == IF a < b THEN b ELSE a
 (***************************************************************************)
 (* Logs, and what a shard that replays one has.                            *)
 (***************************************************************************)
-Prefix(records, offset) == SubSeq(records, 1, offset)
+Prefix(records, offset) == SubSeq(records, 1, Min(offset, Len(records)))
 
 RECURSIVE Replayed(_, _)
 Replayed(before, records) ==
@@ -133,19 +133,19 @@ Outcome(s, records, failed, outOfSync) ==
   [shard |-> s, log |-> records, failed |-> failed, outOfSync |-> outOfSync]
 
 FailedWith(s) == s.joined
-FailedBatch(s) ==
+FailedBatch(s, leads) ==
   [s EXCEPT !.memory = s.snapshots[s.written], !.batch = <<>>, !.joined = {}]
 
 \* The log's end is not where the batch was to end: the records are there, the shard is rebuilt.
 IsOutOfSync(s, records) == Len(records) # s.written
 
-Flushed(s, records, result) ==
+Flushed(s, records, result, leads) ==
   LET longer == records \o Batch(s.batch)
       end == s.written + Len(s.batch)
   IN  IF s.batch = <<>> \/ result = "refused"
-      THEN Outcome(FailedBatch(s), records, FailedWith(s), FALSE)
+      THEN Outcome(FailedBatch(s, leads), records, FailedWith(s), FALSE)
       ELSE IF result = "thrown"
-      THEN Outcome(FailedBatch(s), longer, FailedWith(s), FALSE)
+      THEN Outcome(FailedBatch(s, leads), longer, FailedWith(s), FALSE)
       ELSE IF IsOutOfSync(s, records)
       THEN Outcome(FreshShard, longer, WaitingIn(s), TRUE)
       ELSE Outcome(
@@ -178,6 +178,9 @@ Size(kind, records) == IF kind = "large" THEN MaxBatch + 1 ELSE Len(records)
 IsFlushedFirst(s, size) == s.batch # <<>> /\ Len(s.batch) + size > MaxBatch
 IsFull(s) == Len(s.batch) >= MaxBatch
 
+\* A batch that has no room is flushed at once.
+IsFlushedAtOnce(s, size) == size > MaxBatch \/ IsFull(s)
+
 RecordsOf(kind, w) ==
   LET records == Records(kind, w)
   IN  [i \in DOMAIN records |->
@@ -194,18 +197,18 @@ Appended(s, records, kind, w, result, mayAllocate) ==
       size == Size(kind, new)
       changed == IF ChangesMemoryItself(kind) THEN [s EXCEPT !.memory = Replayed(@, new)] ELSE s
       first == IsFlushedFirst(changed, size)
-      before == IF first THEN Flushed(changed, records, result) ELSE Outcome(changed, records, {}, FALSE)
+      before == IF first THEN Flushed(changed, records, result, mayAllocate)
+                ELSE Outcome(changed, records, {}, FALSE)
       \* An empty batch that is flushed (KAFKA-20845 alone does it) keeps the write from nothing.
       goesOn == ~first \/ changed.batch = <<>> \/ (result = "appended" /\ ~before.outOfSync)
       base == before.shard
       joined == [base EXCEPT
                    !.memory = IF ChangesMemoryItself(kind) THEN @ ELSE Replayed(@, new),
                    !.batch = @ \o new, !.joined = @ \union {w}]
-      full == size > MaxBatch \/ IsFull(joined)
-      after == Flushed(joined, before.log, result)
+      after == Flushed(joined, before.log, result, mayAllocate)
   IN  IF ~mayAllocate /\ changed.batch = <<>> THEN Outcome(changed, records, {w}, FALSE)
       ELSE IF ~goesOn THEN [before EXCEPT !.failed = @ \union {w}]
-      ELSE IF full THEN [after EXCEPT !.failed = @ \union before.failed]
+      ELSE IF IsFlushedAtOnce(joined, size) THEN [after EXCEPT !.failed = @ \union before.failed]
       ELSE Outcome(joined, before.log, before.failed, FALSE)
 
 \* An operation without records is answered when all that it saw is committed.
@@ -235,7 +238,7 @@ Becomes(b, outcome, all) ==
                          AnsweredAtAppend(outcome.shard), "ok")
 
 \* What a write's operation saw: the writes whose records are in the memory, and its own.
-Seen(b, records) == WritesIn(Prefix(log[b], Min(shard[b].written, Len(log[b])))) \union
+Seen(b, records) == WritesIn(Prefix(log[b], shard[b].written)) \union
                     WritesIn(shard[b].batch) \union records
 
 \* HighWatermarkUpdate stands before all other events of the shard (EventAccumulator.addFirst). A
@@ -258,10 +261,11 @@ Write(b, kind, result) ==
       /\ UNCHANGED <<leader, epoch, deleted, hw, roles, tenure>>
 
 \* FlushBatch: by the linger timer, or the adaptive event that stands last in the queue.
+IsToBeFlushed(b) == shard[b].batch # <<>>
 FlushBatch(b, result) ==
-  /\ state[b] = "ACTIVE" /\ MayRun(b) /\ shard[b].batch # <<>>
+  /\ state[b] = "ACTIVE" /\ MayRun(b) /\ IsToBeFlushed(b)
   /\ result \in Results(b)
-  /\ Becomes(b, Flushed(shard[b], log[b], result), answers)
+  /\ Becomes(b, Flushed(shard[b], log[b], result, Leads(b)), answers)
   /\ UNCHANGED <<leader, epoch, deleted, hw, roles, tenure, writes>>
 
 \* OperationTimeout. The records stay, and may be committed later.
@@ -384,6 +388,10 @@ RunRole(b) ==
 IsOfThisLoad(b, e) == \A later \in loads[b] : later <= e
 WhatWasLoaded(b, e) == IF IsOfThisLoad(b, e) THEN Loaded(log[b], hw[b]) ELSE FreshShard
 TakesLoad(b, e) == state[b] = "LOADING" /\ IsOfThisLoad(b, e)
+
+\* The shard after a load that is not taken.
+AfterLateLoad(b, e) == shard[b]
+
 CompleteLoad(b, e) ==
   /\ e \in loads[b] /\ MayRun(b)
   /\ loads' = [loads EXCEPT ![b] = @ \ {e}]
@@ -395,7 +403,8 @@ CompleteLoad(b, e) ==
           ELSE /\ state' = [state EXCEPT ![b] = "FAILED"]
                /\ shard' = [shard EXCEPT ![b] = FreshShard]
                /\ UNCHANGED listener
-     ELSE UNCHANGED <<state, shard, listener>>
+     ELSE /\ shard' = [shard EXCEPT ![b] = AfterLateLoad(b, e)]
+          /\ UNCHANGED <<state, listener>>
   /\ UNCHANGED <<leader, epoch, deleted, log, hw, roles, tenure, answers, writes>>
 
 -------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The module on top of the specification whose steps the overrides are about: models of the
     specification itself cannot show what they say. Empty: they are about its own."""
     part: str = ""
-    """Whose versions are meant where a system has several parts; empty: what it is named by."""
+    """Whose versions are meant where a system has several parts; empty: what it is named by. What
+    other parts do otherwise is taken for known along the path of this deviation."""
     report: str = ""
     """Of the project itself: a JIRA with its pull request, or `no report known`."""
     title: str

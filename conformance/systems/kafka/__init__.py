@@ -2,6 +2,7 @@
 
 from conformance.systems.kafka.factory import KafkaFactory, of_version
 from conformance.systems.kafka.groups import KafkaGroupSystem
+from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.system import KafkaSystem
 
-__all__ = ["KafkaFactory", "KafkaGroupSystem", "KafkaSystem", "of_version"]
+__all__ = ["KafkaFactory", "KafkaGroupSystem", "KafkaRuntimeSystem", "KafkaSystem", "of_version"]

@@ -16,14 +16,15 @@ from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.groups import KafkaGroupSystem
+from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed
 from conformance.systems.shared.group.settings import settings_of
 from conformance.tla import Value
 
-TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
-"""Versions that suites of replication and of groups were driven through; others between them are
-likely to work."""
+TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.2.0", "4.3.0", "4.4.0")
+"""Versions that suites were driven through, 4.2.0 and 4.3.0 by those of the runtime only; others
+between them are likely to work."""
 
 _CLIENT: Final = "+client"
 """At the end of a system's name, alone or as `+client-VERSION`."""
@@ -33,10 +34,10 @@ _JAVA_CLIENT: Final = "client"
 _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
-_REPLICATION, _GROUPS = "Replication", "GroupMembership"
+_REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
-_OF_GROUPS = "MemberIds"
-"""A constant that models of GroupMembership have, and others do not."""
+_SIGNS: Final[Mapping[str, str]] = {"MemberIds": _GROUPS, "MaxBatch": _RUNTIME}
+"""Constants that models of one specification have, and others do not."""
 
 _METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
     "TruncateOnFetch": None,  # the newest that the release has in production
@@ -44,6 +45,7 @@ _METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
 }
 """By protocol of the specification. Followers truncate on fetch from 2.7-IV1 on (KIP-595)."""
 
+_FIRST_RUNTIME: Final = (4, 0, 0)
 _WITHOUT_KIP_320: Final = (4, 0, 0)
 """Up to 3.9 a cluster of ZooKeeper's could be told to speak inter.broker.protocol.version 2.6."""
 
@@ -85,13 +87,20 @@ class KafkaFactory:
             return name
         return name + _CLIENT + (f"-{self.client}" if self.client != self.release else "")
 
-    def __call__(self, constants: Mapping[str, Value]) -> KafkaSystem | KafkaGroupSystem:
+    def __call__(
+        self, constants: Mapping[str, Value]
+    ) -> KafkaSystem | KafkaGroupSystem | KafkaRuntimeSystem:
         """A system for these constants. UserError if Kafka does not run that protocol."""
-        of_groups = _OF_GROUPS in constants
-        reason = self.cannot_take(_GROUPS if of_groups else _REPLICATION, constants)
+        signs = [_SIGNS[name] for name in constants if name in _SIGNS]
+        specification = signs[0] if signs else _REPLICATION
+        reason = self.cannot_take(specification, constants)
         if reason:
             raise UserError(f"{self.name} cannot take this model: {reason}.")
-        if not of_groups:
+        if specification == _RUNTIME:
+            return KafkaRuntimeSystem(
+                _bridge(self.release, self.name, _RUNTIME_COMMANDS), constants
+            )
+        if specification == _REPLICATION:
             channel = _bridge(self.release, self.name, _COMMANDS)
             return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
         coordinators = _bridge(self.release, self.name, _GROUP_COMMANDS)
@@ -124,8 +133,10 @@ class KafkaFactory:
             return ""
         if self.client is not None:
             return "its Java consumers are driven by GroupMembership only"
+        if specification == _RUNTIME:
+            return self._without_runtime()
         if specification not in _OF_BROKERS:
-            driven = f"{', '.join(_OF_BROKERS)} and {_GROUPS}"
+            driven = f"{', '.join(_OF_BROKERS)}, {_GROUPS} and {_RUNTIME}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:
@@ -133,6 +144,11 @@ class KafkaFactory:
         if protocol == "Kip320" and release_of(self.version) >= _WITHOUT_KIP_320:
             return "from 4.0 on Kafka always truncates on fetch (KIP-595): not as Kip320 does"
         return ""
+
+    def _without_runtime(self) -> str:
+        if release_of(self.version) >= _FIRST_RUNTIME:
+            return ""
+        return "before 4.0 its default coordinator is not CoordinatorRuntime"
 
 
 def of_version(text: str) -> SystemFactory:
@@ -197,6 +213,7 @@ def _compiled(jars: KafkaJars, tell: Tell) -> str:
 
 _COMMANDS: Final = ({"command": "reset", "brokers": 2, "metadata_version": None},)
 _GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_delay_ms": 1},)
+_RUNTIME_COMMANDS: Final = ({"command": "runtime_reset", "brokers": 1, "max_batch": 1},)
 
 
 def _bridge(release: str, name: str, greeting: Sequence[Mapping[str, object]]) -> AdapterChannel:

@@ -24,7 +24,7 @@ import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.common.MetadataVersion;
 
 /**
- * Drives Kafka's replication and group classes as a harness says: lines of commands in, lines of answers out.
+ * Drives Kafka's replication, group and runtime classes as a harness says: lines of commands in, lines of answers out.
  *
  * <p>A line is {"id": number, "commands": [{"command": name, ...}, ...]}, its answer {"id": number,
  * "answers": [...]} with {"ok": value}, {"refused": why} or {"exception": trace} for each; nothing
@@ -38,6 +38,7 @@ public final class Bridge {
   private MetadataVersion version;
   private final Members members = new Members();
   private Groups groups;
+  private Runtimes runtimes;
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -116,6 +117,9 @@ public final class Bridge {
     if (name.startsWith(Groups.PREFIX)) {
       return groups().run(name, command);
     }
+    if (name.startsWith(Runtimes.PREFIX)) {
+      return runtimes().run(name, command);
+    }
     if (name.startsWith(Members.PREFIX)) {
       return members.run(name, command);
     }
@@ -147,6 +151,13 @@ public final class Bridge {
       groups = new Groups(folder);
     }
     return groups;
+  }
+
+  private Runtimes runtimes() {
+    if (runtimes == null) {
+      runtimes = new Runtimes(folder);
+    }
+    return runtimes;
   }
 
   private String step(String name, Broker broker, JsonNode command) throws Exception {

@@ -14,7 +14,8 @@ final class Virtual {
 
   /** A clock that stands still until it is told to sleep. */
   static final class Clock implements Time {
-    private long now = 1_000_000;
+    static final long START = 1_000_000;
+    private long now = START;
 
     @Override
     public long milliseconds() {

@@ -59,6 +59,10 @@ final class OffsetsTopic {
         .setPartitionEpoch(0);
   }
 
+  Object log() {
+    return log;
+  }
+
   /** An empty log. */
   void reset() {
     Kafka.call(log, "truncateTo", 0L);

@@ -10,9 +10,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
-import java.util.function.Function;
 import java.util.function.IntSupplier;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.utils.Time;
@@ -27,8 +25,6 @@ import org.apache.kafka.server.util.timer.TimerTask;
  */
 final class ShardCoordinator implements Coordinator {
   private static final String PACKAGE = "org.apache.kafka.coordinator.group.";
-  private static final int LOAD_BUFFER = 1 << 20;
-  private static final long COMMIT_INTERVAL = 1000; // CoordinatorLoaderImpl.DEFAULT_...
 
   private final OffsetsTopic topic;
   private final Object config;
@@ -75,7 +71,9 @@ final class ShardCoordinator implements Coordinator {
     }
     return switch (raw.getSimpleName()) {
       case "PartitionWriter" -> writer(raw);
-      case "CoordinatorLoader" -> loader();
+      case "CoordinatorLoader" ->
+          CoordinatorLoaders.over(
+              topic.process, Kafka.make(Kafka.type(PACKAGE + "GroupCoordinatorRecordSerde")));
       case "CoordinatorRuntimeMetrics" ->
           Kafka.make(Kafka.type(PACKAGE + "metrics.GroupCoordinatorRuntimeMetrics"), new Metrics());
       case "GroupCoordinatorMetrics" -> Kafka.make(raw);
@@ -107,36 +105,6 @@ final class ShardCoordinator implements Coordinator {
         : Kafka.call(config, Character.toLowerCase(name.charAt(0)) + name.substring(1));
   }
 
-  private Object loader() {
-    Object loader = Kafka.wire(Kafka.type("CoordinatorLoaderImpl"), loaderPart());
-    Kafka.set(loader, "scheduler", new ImmediateKafkaScheduler());
-    return loader;
-  }
-
-  private Function<Type, Object> loaderPart() {
-    List<Function<TopicPartition, Object>> lookups = new ArrayList<>();
-    Object replicas = topic.process.replicaManager;
-    lookups.add(partition -> Optional.ofNullable(Kafka.orNull(Kafka.call(replicas, "getLog", partition))));
-    lookups.add(
-        partition -> Optional.ofNullable(Kafka.orNull(Kafka.call(replicas, "getLogEndOffset", partition))));
-    return type -> {
-      Class<?> raw = Kafka.raw(type);
-      if (raw == Function.class) {
-        return lookups.remove(0);
-      }
-      if (raw == int.class) {
-        return LOAD_BUFFER;
-      }
-      if (raw == long.class) {
-        return COMMIT_INTERVAL;
-      }
-      if (raw == Time.class) {
-        return topic.process.clock;
-      }
-      return raw.isInstance(replicas) ? replicas : Kafka.make(Kafka.type(PACKAGE + "GroupCoordinatorRecordSerde"));
-    };
-  }
-
   /** Takes the place of the threads: an event is run at once, or after the one that made it. */
   private void runAtOnce() {
     Object threads = Kafka.get(runtime, "processor");
@@ -165,18 +133,10 @@ final class ShardCoordinator implements Coordinator {
     running[0] = true;
     try {
       while (!waiting.isEmpty()) {
-        run(waiting.removeFirst());
+        EventQueue.runNow(waiting.removeFirst());
       }
     } finally {
       running[0] = false;
-    }
-  }
-
-  private static void run(Object event) {
-    try {
-      Kafka.call(event, "run");
-    } catch (Throwable error) { // as MultiThreadedEventProcessor does
-      Kafka.call(event, "complete", error);
     }
   }
 

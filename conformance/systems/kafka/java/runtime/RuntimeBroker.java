@@ -1,0 +1,368 @@
+package kconform;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.lang.reflect.Type;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.function.Supplier;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.util.timer.Timer;
+import org.apache.kafka.server.util.timer.TimerTask;
+import org.apache.kafka.timeline.SnapshotRegistry;
+
+/** One broker: its part of the partition, Kafka's CoordinatorRuntime, and what waits for an action. */
+final class RuntimeBroker {
+  static final String PACKAGE = "org.apache.kafka.coordinator.common.runtime.";
+  private static final int LINGER_MS = 1_000; // never over by itself: its task is fired
+  private static final int NO_NUMBER = -1;
+
+  /** An election (`load`) or a resignation whose event is queued; 0: no epoch. */
+  record Role(boolean load, int epoch) {}
+
+  final LedPartition partition;
+  private final int maxBatch;
+  private final Virtual.Clock clock;
+  private final EventQueue events = new EventQueue();
+  private final GroupTimers timers = new GroupTimers();
+  private final PendingLoads loads;
+  private final List<Role> roles = new ArrayList<>();
+  private final List<LedPartition.Record> serialized = new ArrayList<>();
+  private final List<LedPartition.Record> batchContents = new ArrayList<>();
+  private Object seenBatch;
+  private final Object runtime;
+
+  RuntimeBroker(LedPartition partition, LoadedLog log, int maxBatch, Virtual.Clock clock) {
+    this.partition = partition;
+    this.maxBatch = maxBatch;
+    this.clock = clock;
+    loads = new PendingLoads(log, partition, this::tenure);
+    runtime = build();
+  }
+
+  private Object build() {
+    Object builder = Kafka.make(Kafka.type(PACKAGE + "CoordinatorRuntime$Builder"));
+    for (java.lang.reflect.Method method : WITH) {
+      Object part = part(method.getGenericParameterTypes()[0]);
+      if (part != null) {
+        Kafka.call(builder, method.getName(), part);
+      }
+    }
+    return Kafka.call(builder, "build");
+  }
+
+  private static final List<java.lang.reflect.Method> WITH =
+      java.util.Arrays.stream(Kafka.type(PACKAGE + "CoordinatorRuntime$Builder").getMethods())
+          .filter(method -> method.getName().startsWith("with"))
+          .toList();
+
+  /** What the runtime is made of; null: what the builder has by itself. */
+  private Object part(Type type) {
+    Class<?> raw = Kafka.raw(type);
+    if (raw == Time.class) {
+      return clock;
+    }
+    if (raw == Timer.class) {
+      return timers;
+    }
+    if (raw == Duration.class) {
+      return Duration.ofMillis(5_000);
+    }
+    if (raw == int.class) {
+      return LINGER_MS; // up to 4.1; later the linger is adaptive
+    }
+    if (raw == OptionalInt.class) {
+      return OptionalInt.empty();
+    }
+    if (raw == Supplier.class) {
+      return (Supplier<Integer>) () -> 1 << 20; // group.coordinator.cached.buffer.max.bytes
+    }
+    return switch (raw.getSimpleName()) {
+      case "CoordinatorEventProcessor" -> Kafka.play(raw, events);
+      case "PartitionWriter" -> Kafka.play(raw, partition);
+      case "CoordinatorLoader" -> Kafka.play(raw, loads);
+      case "CoordinatorShardBuilderSupplier" -> Kafka.play(raw, (proxy, method, arguments) -> shardBuilder());
+      case "Serializer" -> Kafka.play(raw, (proxy, method, arguments) -> serialize(method.getName(), arguments[0]));
+      case "Compression" -> COMPRESSION;
+      case "CoordinatorMetrics" -> METRICS;
+      case "CoordinatorRuntimeMetrics" -> Kafka.play(raw, (proxy, method, arguments) -> null);
+      case "ExecutorService" -> Kafka.play(ExecutorService.class, (proxy, method, arguments) -> null);
+      default -> null;
+    };
+  }
+
+  private static final Object COMPRESSION =
+      Kafka.call(Kafka.callStatic(Kafka.type("Compression"), "gzip"), "build");
+  private static final Object METRICS =
+      Kafka.make(Kafka.type("org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics"));
+
+  private Object serialize(String method, Object record) {
+    StoreShard.Entry entry = (StoreShard.Entry) record;
+    if (method.equals("serializeKey")) {
+      serialized.add(new LedPartition.Record(entry, clock.milliseconds()));
+      return StoreShard.key(entry);
+    }
+    return StoreShard.value(entry);
+  }
+
+  private static Object shardBuilder() {
+    SnapshotRegistry[] registry = new SnapshotRegistry[1];
+    return Kafka.play(
+        Kafka.type(PACKAGE + "CoordinatorShardBuilder"),
+        (proxy, method, arguments) -> {
+          if (method.getName().equals("build")) {
+            return Kafka.play(Kafka.type(PACKAGE + "CoordinatorShard"), new StoreShard(registry[0]));
+          }
+          if (arguments[0] instanceof SnapshotRegistry given) {
+            registry[0] = given;
+          }
+          return proxy;
+        });
+  }
+
+  // ---- steps -------------------------------------------------------------------------------
+
+  /** Queues a write whose name is its number, and runs its event. */
+  CompletableFuture<?> write(String kind, int number, String result) {
+    partition.result = result;
+    Object operation =
+        Kafka.play(
+            Kafka.type(PACKAGE + "CoordinatorRuntime$CoordinatorWriteOperation"),
+            (proxy, method, arguments) -> result(kind, number, arguments[0]));
+    Object future =
+        Kafka.wireCall(
+            runtime,
+            "scheduleWriteOperation",
+            type -> {
+              Class<?> raw = Kafka.raw(type);
+              if (raw == String.class) {
+                return String.valueOf(number);
+              }
+              if (raw == Duration.class) {
+                return Duration.ofMillis(5_000);
+              }
+              return raw.isInstance(operation) ? operation : OffsetsTopic.PARTITION;
+            });
+    events.run(String.valueOf(number));
+    return (CompletableFuture<?>) future;
+  }
+
+  private Object result(String kind, int number, Object shard) {
+    List<StoreShard.Entry> entries = store(shard).write(kind, number, maxBatch);
+    boolean replay = !StoreShard.changesMemoryItself(kind);
+    return Kafka.make(Kafka.type(PACKAGE + "CoordinatorResult"), entries, number, null, replay, true);
+  }
+
+  /** The linger timer, or the adaptive event that closes the batch. */
+  void flush(String result) {
+    partition.result = result;
+    for (TimerTask task : timers.pending()) {
+      if (!isTimeOut(task)) {
+        timers.fire(task);
+      }
+    }
+    events.runAll("FlushBatch");
+  }
+
+  private static boolean isTimeOut(TimerTask task) {
+    return task.getClass().getSimpleName().equals("OperationTimeout");
+  }
+
+  /** Whether the write was made here and its time is over now. */
+  boolean timeOut(int number) {
+    for (TimerTask task : timers.pending()) {
+      if (isTimeOut(task) && String.valueOf(number).equals(Kafka.get(Kafka.get(task, "event"), "name"))) {
+        timers.fire(task);
+        events.run("OperationTimeout");
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void applyWatermark() {
+    events.run("HighWatermarkUpdate");
+  }
+
+  void scheduleLoad(int epoch) {
+    roles.add(new Role(true, epoch));
+    Kafka.call(runtime, "scheduleLoadOperation", OffsetsTopic.PARTITION, epoch);
+  }
+
+  void scheduleUnload(OptionalInt epoch) {
+    roles.add(new Role(false, epoch.orElse(0)));
+    Kafka.call(runtime, "scheduleUnloadOperation", OffsetsTopic.PARTITION, epoch);
+  }
+
+  void runRole() {
+    if (roles.isEmpty()) {
+      throw new Broker.Refused("there is no election to handle");
+    }
+    events.run(roles.remove(0).load ? "Load" : "UnloadCoordinator");
+  }
+
+  void completeLoad(int epoch) {
+    loads.end(epoch);
+    events.run("CompleteLoad");
+  }
+
+  // ---- what is seen ------------------------------------------------------------------------
+
+  private Object context() {
+    return ((Map<?, ?>) Kafka.get(runtime, "coordinators")).get(OffsetsTopic.PARTITION);
+  }
+
+  private int tenure() {
+    Object context = context();
+    return context == null ? 0 : Math.max((int) Kafka.get(context, "epoch"), 0);
+  }
+
+  private static StoreShard store(Object shard) {
+    return (StoreShard) java.lang.reflect.Proxy.getInvocationHandler(shard);
+  }
+
+  /** [log, high watermark, roles, state, tenure, loads, shard, listener]. */
+  void view(JsonGenerator out) throws IOException {
+    Object context = context();
+    String state = context == null ? "INITIAL" : Kafka.get(context, "state").toString();
+    out.writeStartArray();
+    log(out);
+    out.writeNumber(partition.highWatermark());
+    out.writeStartArray();
+    for (Role role : roles) {
+      out.writeStartArray();
+      out.writeBoolean(role.load);
+      out.writeNumber(role.epoch);
+      out.writeEndArray();
+    }
+    out.writeEndArray();
+    out.writeString(state.equals("INITIAL") ? "NONE" : state);
+    out.writeNumber(tenure());
+    numbers(out, loads.epochs());
+    if (state.equals("ACTIVE")) {
+      shard(out, context);
+    } else {
+      out.writeNull();
+    }
+    listener(out, context);
+    out.writeEndArray();
+  }
+
+  private void log(JsonGenerator out) throws IOException {
+    out.writeStartArray();
+    for (LedPartition.Batch batch : partition.batches()) {
+      int left = batch.contents().size();
+      for (LedPartition.Record record : batch.contents()) {
+        out.writeStartArray();
+        entry(out, record);
+        out.writeNumber(batch.epoch());
+        out.writeBoolean(--left == 0);
+        out.writeEndArray();
+      }
+    }
+    out.writeEndArray();
+  }
+
+  /** Key, value, and the write: a record's timestamp is its write's number. */
+  private static void entry(JsonGenerator out, LedPartition.Record record) throws IOException {
+    StoreShard.Entry entry = record.entry();
+    out.writeString(entry.key());
+    out.writeNumber(entry.value() == null ? StoreShard.TOMBSTONE : entry.value());
+    out.writeNumber(record.time() - Virtual.Clock.START);
+  }
+
+  private static void numbers(JsonGenerator out, Collection<? extends Number> numbers) throws IOException {
+    out.writeStartArray();
+    for (Number number : numbers) {
+      out.writeNumber(number.longValue());
+    }
+    out.writeEndArray();
+  }
+
+  /** [memory, snapshots, written, committed, batch, joined, deferred]. */
+  private void shard(JsonGenerator out, Object context) throws IOException {
+    Object coordinator = Kafka.get(context, "coordinator");
+    StoreShard store = store(Kafka.call(coordinator, "coordinator"));
+    SnapshotRegistry registry = (SnapshotRegistry) Kafka.get(coordinator, "snapshotRegistry");
+    out.writeStartArray();
+    numbers(out, store.latest());
+    out.writeStartArray();
+    for (long offset : registry.epochsList()) {
+      out.writeStartArray();
+      out.writeNumber(offset);
+      numbers(out, store.at(offset));
+      out.writeEndArray();
+    }
+    out.writeEndArray();
+    out.writeNumber((long) Kafka.call(coordinator, "lastWrittenOffset"));
+    out.writeNumber((long) Kafka.call(coordinator, "lastCommittedOffset"));
+    batch(out, Kafka.get(context, "currentBatch"));
+    Map<?, ?> pending = (Map<?, ?>) Kafka.get(Kafka.get(context, "deferredEventQueue"), "pending");
+    out.writeStartArray();
+    for (Map.Entry<?, ?> waiting : pending.entrySet()) {
+      out.writeStartArray();
+      out.writeNumber((long) waiting.getKey());
+      numbers(out, writes(waiting.getValue()));
+      out.writeEndArray();
+    }
+    out.writeEndArray();
+    out.writeEndArray();
+  }
+
+  /** The open batch's records, and who waits in it. */
+  private void batch(JsonGenerator out, Object batch) throws IOException {
+    out.writeStartArray();
+    for (LedPartition.Record record : contents(batch)) {
+      out.writeStartArray();
+      entry(out, record);
+      out.writeEndArray();
+    }
+    out.writeEndArray();
+    numbers(out, batch == null ? List.of() : writes(Kafka.get(batch, "deferredEvents")));
+  }
+
+  /**
+   * What is in the open batch.
+   *
+   * <p>How many records there are is the builder's number. Which they are cannot be read from a
+   * codec's open stream: those that came since the last look are those that were serialized last.
+   */
+  private List<LedPartition.Record> contents(Object batch) {
+    if (batch != seenBatch) {
+      seenBatch = batch;
+      batchContents.clear();
+    }
+    int count = batch == null ? 0 : Kafka.integer(Kafka.call(Kafka.get(batch, "builder"), "numRecords"));
+    int came = count - batchContents.size();
+    batchContents.addAll(serialized.subList(serialized.size() - came, serialized.size()));
+    return batchContents;
+  }
+
+  /** The numbers of the writes among events, or collections of such (DeferredEventCollection). */
+  private static List<Integer> writes(Object event) {
+    List<Integer> numbers = new ArrayList<>();
+    if (event instanceof Collection<?> several) {
+      several.forEach(one -> numbers.addAll(writes(one)));
+    } else if (Kafka.has(event, "events")) {
+      numbers.addAll(writes(Kafka.get(event, "events")));
+    } else {
+      numbers.add(Integer.valueOf((String) Kafka.get(event, "name")));
+    }
+    return numbers;
+  }
+
+  private void listener(JsonGenerator out, Object context) throws IOException {
+    Object listener = context == null ? null : Kafka.get(context, "highWatermarklistener");
+    boolean registered = listener != null && partition.listener(listener);
+    out.writeStartArray();
+    out.writeString(!registered ? "NONE" : partition.isRetired() ? "RETIRED" : "LIVE");
+    out.writeNumber(registered ? (long) Kafka.call(listener, "lastHighWatermark") : NO_NUMBER);
+    out.writeEndArray();
+  }
+}

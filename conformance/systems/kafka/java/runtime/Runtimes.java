@@ -1,0 +1,154 @@
+package kconform;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.File;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.apache.kafka.common.errors.TimeoutException;
+
+/** The commands of coordinator runtimes: brokers that may lead one partition of an internal topic. */
+final class Runtimes {
+  static final String PREFIX = "runtime_";
+  private static final int NOBODY = 0;
+
+  private final ObjectMapper json = new ObjectMapper();
+  private final LoadedLog log;
+  private final CoordinatorElections elections;
+  private final Map<Integer, RuntimeBroker> brokers = new LinkedHashMap<>();
+  private final List<CompletableFuture<?>> answers = new ArrayList<>();
+  private Virtual.Clock clock;
+  private int leader;
+  private int epoch;
+  private boolean deleted;
+
+  Runtimes(File folder) {
+    log = new LoadedLog(new File(folder, "runtimes"));
+    elections = new CoordinatorElections(log.topic().process.config());
+  }
+
+  /** Runs a command; its value as JSON. */
+  String run(String name, JsonNode command) throws IOException {
+    switch (name) {
+      case "runtime_reset" -> reset(command.get("brokers").asInt(), command.get("max_batch").asInt());
+      case "runtime_write" -> write(of(command), command.get("kind").asText(), command.get("result").asText());
+      case "runtime_flush" -> of(command).flush(command.get("result").asText());
+      case "runtime_time_out" -> timeOut(command.get("write").asInt());
+      case "runtime_advance" -> of(command).partition.advance(command.get("offset").asLong());
+      case "runtime_replicate" -> of(command).partition.fetchFrom(brokers.get(leader).partition);
+      case "runtime_apply_watermark" -> of(command).applyWatermark();
+      case "runtime_elect" -> elect(command.get("broker").asInt());
+      case "runtime_delete" -> delete();
+      case "runtime_run_role" -> of(command).runRole();
+      case "runtime_complete_load" -> of(command).completeLoad(command.get("epoch").asInt());
+      case "runtime_view" -> {
+        return view();
+      }
+      default -> throw new IllegalArgumentException("no command is called " + name);
+    }
+    return "null";
+  }
+
+  private RuntimeBroker of(JsonNode command) {
+    return brokers.get(command.get("broker").asInt());
+  }
+
+  /** Empty logs that nobody leads. */
+  private void reset(int count, int maxBatch) {
+    clock = new Virtual.Clock();
+    leader = NOBODY;
+    epoch = 0;
+    deleted = false;
+    answers.clear();
+    brokers.clear();
+    elections.reset();
+    Object config = config(maxBatch);
+    for (int id = 1; id <= count; id++) {
+      brokers.put(id, new RuntimeBroker(new LedPartition(config), log, maxBatch, clock));
+    }
+  }
+
+  private Object config(int maxBatch) {
+    Object config = Kafka.call(log.topic().log(), "config");
+    Map<Object, Object> values = new HashMap<>((Map<?, ?>) Kafka.call(config, "originals"));
+    values.put("max.message.bytes", String.valueOf(StoreShard.batchBytes(maxBatch)));
+    return Kafka.make(config.getClass(), values);
+  }
+
+  private void write(RuntimeBroker broker, String kind, String result) {
+    clock.sleep(1);
+    answers.add(broker.write(kind, answers.size() + 1, result));
+  }
+
+  private void timeOut(int write) {
+    if (brokers.values().stream().noneMatch(broker -> broker.timeOut(write))) {
+      throw new Broker.Refused("write " + write + " has no time-out");
+    }
+  }
+
+  /** The other brokers learn that they follow; who led and who leads hear it of the metadata. */
+  private void elect(int elected) {
+    epoch++;
+    Map<Integer, RuntimeBroker> whoHear = new LinkedHashMap<>();
+    brokers.forEach(
+        (id, broker) -> {
+          if (id == elected) {
+            broker.partition.lead(epoch);
+          } else {
+            broker.partition.follow();
+          }
+          if (id == elected || id == leader) {
+            whoHear.put(id, broker);
+          }
+        });
+    leader = elected;
+    elections.elect(elected, epoch, brokers.size(), whoHear);
+  }
+
+  private void delete() {
+    deleted = true;
+    brokers.values().forEach(broker -> broker.partition.delete());
+    elections.delete(Map.of(leader, brokers.get(leader)));
+  }
+
+  /** [leader, epoch, deleted, answers, brokers]. */
+  private String view() throws IOException {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator out = json.getFactory().createGenerator(text)) {
+      out.writeStartArray();
+      out.writeNumber(leader);
+      out.writeNumber(epoch);
+      out.writeBoolean(deleted);
+      out.writeStartArray();
+      for (CompletableFuture<?> answer : answers) {
+        out.writeString(answer(answer));
+      }
+      out.writeEndArray();
+      out.writeStartArray();
+      for (RuntimeBroker broker : brokers.values()) {
+        broker.view(out);
+      }
+      out.writeEndArray();
+      out.writeEndArray();
+    }
+    return text.toString();
+  }
+
+  private static String answer(CompletableFuture<?> future) {
+    if (!future.isDone()) {
+      return "none";
+    }
+    if (!future.isCompletedExceptionally()) {
+      return "ok";
+    }
+    Throwable error = future.handle((value, thrown) -> thrown).join();
+    return error instanceof TimeoutException ? "timeout" : "error";
+  }
+}
