@@ -21,9 +21,16 @@ from conformance.registry import factory_path
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.parallel import ReplayJob, side_by_side
 from conformance.replay.suite import ReplayResult
-from conformance.stages.context import Context, Outcome, Workbench, emit_finished, workbench
+from conformance.stages.context import (
+    Context,
+    Outcome,
+    Workbench,
+    emit_finished,
+    expected_of,
+    workbench,
+)
 from conformance.stages.fetch import fetch
-from conformance.stages.overridden import expected_of, with_deviations
+from conformance.stages.overridden import with_deviations
 from conformance.stages.replay import tell
 from conformance.stages.selection import reason_against_model
 from conformance.suites.postman import transition_cover
@@ -184,7 +191,7 @@ class _Matrix:
         overridden, agreed = explained
         model = self._models[trial.model]
         expected = {
-            deviation.id for deviation in expected_of(self._paths[trial.system], model.spec)
+            deviation.id for deviation in expected_of(self._context, trial.system, model.spec)
         }
         return replace(
             cell,

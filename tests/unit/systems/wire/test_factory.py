@@ -8,8 +8,7 @@ from conformance.deviations.declared import deviating
 from conformance.deviations.table import Deviation
 from conformance.errors import UserError
 from conformance.replay.saved import load
-from conformance.stages.context import one_model
-from conformance.stages.overridden import expected_of
+from conformance.stages.context import Context, expected_of, one_model
 from conformance.systems.wire import of_address
 
 NAMED = of_address("localhost:9092?deviations=kafka-4.4.0")
@@ -17,16 +16,16 @@ NAMED = of_address("localhost:9092?deviations=kafka-4.4.0")
 
 def test_a_broker_of_which_nothing_is_said_has_no_deviations() -> None:
     assert deviating("wire:localhost:9092") is None
-    assert expected_of("wire:localhost:9092", "GroupMembership") == ()
+    assert expected_of(Context(), "wire:localhost:9092", "GroupMembership") == ()
 
 
 def test_a_named_systems_table_serves_at_the_port() -> None:
     of_groups = {one.id for one in NAMED.deviations() if one.concerns("GroupMembership")}
-    of_classes = expected_of("kafka-4.4.0", "GroupMembership")
+    of_classes = expected_of(Context(), "kafka-4.4.0", "GroupMembership")
     assert of_groups == {one.id for one in of_classes}
     # Those of replication no port can meet.
     assert all(one.specification != "Replication" for one in NAMED.deviations())
-    older = expected_of("wire:localhost:9092?deviations=kafka-3.8.1", "GroupMembership")
+    older = expected_of(Context(), "wire:localhost:9092?deviations=kafka-3.8.1", "GroupMembership")
     assert older == ()
 
 
