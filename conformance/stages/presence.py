@@ -14,10 +14,17 @@ from typing import TYPE_CHECKING
 from conformance.deviations.table import Deviating, Deviation, overriding
 from conformance.errors import DataError
 from conformance.registry import load_factory
-from conformance.replay.engine import Driver, PathResult, close, run_until_believed
+from conformance.replay.engine import (
+    Divergence,
+    Driver,
+    PathResult,
+    close,
+    run_until_believed,
+)
 from conformance.replay.oracle import Oracle, oracle_of
 from conformance.replay.saved import SavedDivergence, load, wrapped
 from conformance.systems.capabilities import FactoryCapabilities
+from conformance.tla import Action, State
 
 if TYPE_CHECKING:
     from conformance.stages.context import Workbench
@@ -52,6 +59,10 @@ class DeviationResult:
     """The formula to whose violation the system follows the counterexample, if it does."""
     reason: str = ""
     """Why its path cannot be driven."""
+    judged_with: tuple[Deviation, ...] = ()
+    """Other deviations that the system has, by which the path was judged."""
+    divergence: Divergence | None = None
+    """How the path ended, where it is seen or ends in another way."""
 
     @property
     def as_expected(self) -> bool:
@@ -106,6 +117,18 @@ class PresenceRecord:
         )
 
 
+def follow(bench: Workbench, initial: State, actions: Sequence[Action]) -> PathResult:
+    """Drive a fresh system along a path, judged by the bench's specification."""
+    oracle: Oracle = oracle_of(bench.prepared.spec)
+    driven = bench.make_system()
+    try:
+        driven, oracle = wrapped(actions, driven, oracle)
+        result, _ = run_until_believed(Driver(driven, oracle), initial, actions)
+    finally:
+        close(driven)
+    return result
+
+
 @dataclass(frozen=True, slots=True)
 class _Paths:
     """The saved paths of one system's table."""
@@ -147,6 +170,7 @@ class _Paths:
             return replace(shown, presence=Presence.UNREACHABLE, expected=expected)
         # What another part of the system does otherwise is not what this path is about.
         context += [item for item in table.values() if self._of_another_part(item, deviation)]
+        shown = replace(shown, judged_with=tuple(context))
         result = self._follow(saved, context)
         divergence, reason = result.divergence, result.not_driven or result.late
         if reason:
@@ -160,6 +184,7 @@ class _Paths:
         if divergence is None:
             hidden = shown.expected is not False and self._allowed_with(deviation, saved, context)
             return replace(shown, presence=Presence.HIDDEN if hidden else Presence.GONE)
+        shown = replace(shown, divergence=divergence)
         if divergence.step != len(saved.actions):
             return replace(shown, presence=Presence.OTHERWISE)
         return replace(
@@ -191,15 +216,7 @@ class _Paths:
 
     def _follow(self, saved: SavedDivergence, deviations: Sequence[Deviation]) -> PathResult:
         """Drive the path, judged by the specification with these deviations."""
-        bench = self.maker.bench(saved, deviations)
-        oracle: Oracle = oracle_of(bench.prepared.spec)
-        driven = bench.make_system()
-        try:
-            driven, oracle = wrapped(saved.actions, driven, oracle)
-            result, _ = run_until_believed(Driver(driven, oracle), saved.initial, saved.actions)
-        finally:
-            close(driven)
-        return result
+        return follow(self.maker.bench(saved, deviations), saved.initial, saved.actions)
 
     def _against(self, saved: SavedDivergence) -> str:
         """Why the system cannot be driven along a path at all; empty if it can."""
