@@ -7,7 +7,7 @@ is replayed on the other system. A path that tells the two apart is shortened on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from conformance import __version__
@@ -16,6 +16,7 @@ from conformance.errors import UserError
 from conformance.events import JsonValue, ignore
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.places import place_of
+from conformance.printable import counted
 from conformance.registry import factory_path
 from conformance.replay.engine import Divergence
 from conformance.replay.minimise import minimise
@@ -40,7 +41,7 @@ from conformance.stages.context import (
     workbench,
 )
 from conformance.stages.fetch import fetch
-from conformance.stages.presence import DeviationResult, Presence, follow
+from conformance.stages.presence import UNKNOWN, DeviationResult, Presence, follow
 from conformance.stages.replay import locator
 from conformance.stages.selection import ExcludedModel, by_reason, select
 from conformance.stages.suite import cover
@@ -71,10 +72,16 @@ def changelog(
 ) -> Changelog:
     """Compare the pairs, which are parts of one old and one new system.
 
+    What one pair has shown is not asked of the next one: a broker of a release is asked for what
+    its classes, in a process of ours, cannot show.
     `minutes` is for the suites of all pairs, on both systems.
     """
     old, new = pairs[0]
-    parts = [_Comparison(context, pair, models, minutes / len(pairs) / 2).run() for pair in pairs]
+    parts: list[_Part] = []
+    for pair in pairs:
+        paths = {path.id for part in parts for path in part.paths}
+        left = [model for model in models if not any(model.name in part.taken for part in parts)]
+        parts.append(_Comparison(context, pair, left, paths, minutes / len(pairs) / 2).run())
     return Changelog(
         schema=CHANGELOG_SCHEMA,
         old=old,
@@ -84,7 +91,10 @@ def changelog(
         changes=tuple(change for part in parts for change in part.changes),
         suites=tuple(suite for part in parts for suite in part.suites),
         paths=tuple(path for part in parts for path in part.paths),
-        not_compared=tuple(reason for part in parts for reason in part.not_compared),
+        not_compared=(
+            *_left_out(parts),
+            *(reason for part in parts for reason in part.not_compared),
+        ),
     )
 
 
@@ -95,7 +105,18 @@ class _Part:
     changes: tuple[RuleChange, ...]
     suites: tuple[ComparedSuite, ...]
     paths: tuple[ComparedPath, ...]
+    taken: frozenset[str]
+    """The models that both take, whether there was time for them or not."""
+    left_out: tuple[ExcludedModel, ...]
     not_compared: tuple[str, ...]
+
+
+def _left_out(parts: Sequence[_Part]) -> Iterator[str]:
+    """The models that no pair takes."""
+    taken = {name for part in parts for name in part.taken}
+    entries = {entry.model: entry for part in reversed(parts) for entry in part.left_out}
+    for reason, names in by_reason([e for e in entries.values() if e.model not in taken]).items():
+        yield f"{counted(len(names), 'model')}: {reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +135,23 @@ class _Comparison:
     """One pair of systems."""
 
     def __init__(
-        self, context: Context, pair: SystemPair, models: Sequence[Model], minutes: float
+        self,
+        context: Context,
+        pair: SystemPair,
+        models: Sequence[Model],
+        known: Collection[str],
+        minutes: float,
     ) -> None:
         self._context = context
         self._quiet = replace(context, emit=ignore)
         self._pair = pair
         self._models = models
+        self._shown = known
+        """The deviations of which an earlier pair has shown whether they are seen."""
         self._minutes = minutes
         self._changes: dict[tuple[str, ...], RuleChange] = {}
+        self._taken: frozenset[str] = frozenset()
+        self._left_out: list[ExcludedModel] = []
         self._not_compared: list[str] = []
 
     def run(self) -> _Part:
@@ -130,7 +160,14 @@ class _Comparison:
             fetch(self._context.settings, self._context.emit, system)
         paths = tuple(self._paths())
         suites = tuple(self._suites())
-        return _Part(tuple(self._changes.values()), suites, paths, tuple(self._not_compared))
+        return _Part(
+            tuple(self._changes.values()),
+            suites,
+            paths,
+            self._taken,
+            tuple(self._left_out),
+            tuple(self._not_compared),
+        )
 
     # ---- saved paths -----------------------------------------------------------------------
 
@@ -141,6 +178,9 @@ class _Comparison:
             old, new = (results.get(name) for results in shown)
             if old is None or new is None:
                 self._not_compared.append(f"{name}: the table of one of the two has it alone")
+                continue
+            if old.presence in UNKNOWN or new.presence in UNKNOWN:
+                self._not_compared.append(f"{name}: {_word(old)}; {_word(new)}")
                 continue
             yield ComparedPath(name, _word(old), _word(new))
             if {old.presence, new.presence} == {*_COMPARABLE}:
@@ -156,7 +196,11 @@ class _Comparison:
         known = deviating(path)
         if known is None:
             return {}
-        table = [deviation for deviation in known.deviations() if deviation.path]
+        table = [
+            deviation
+            for deviation in known.deviations()
+            if deviation.path and deviation.id not in self._shown
+        ]
         maker = bench_maker(self._context, system, known, table)
         with stage(self._context, "deviations", system) as outcome:
             results = {
@@ -239,9 +283,9 @@ class _Comparison:
                     tuple(ExcludedModel(model.name, str(error)) for model in self._models[:1]),
                 )
             taken.append({model.name: model for model in chosen})
-            for reason, names in by_reason(left_out).items():
-                self._not_compared.append(f"{system}: {len(names)} models: {reason}")
+            self._left_out += left_out
         old, new = taken
+        self._taken = frozenset(old) & frozenset(new)
         return tuple(model for name, model in old.items() if name in new)
 
     def _suite(self, model: Model) -> ComparedSuite:

@@ -44,7 +44,8 @@ class Presence(StrEnum):
     """The system cannot be driven along its path; nothing is known then."""
 
 
-_UNKNOWN = (Presence.NOT_DRIVEN, Presence.HIDDEN)
+UNKNOWN = (Presence.NOT_DRIVEN, Presence.HIDDEN)
+"""Nothing is known of the system then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class DeviationResult:
         Of a release that the table does not name it is news where a deviation is seen, and where it
         is gone; a path that ends in another way is a departure that nobody knows.
         """
-        if self.presence in _UNKNOWN:
+        if self.presence in UNKNOWN:
             return True
         if self.expected is None:
             return self.presence is not Presence.OTHERWISE
@@ -117,6 +118,12 @@ class PresenceRecord:
         )
 
 
+def _unreachable(shown: DeviationResult) -> DeviationResult:
+    """Another deviation, which this system does not have, would lead to it."""
+    expected = None if shown.expected is None else False
+    return replace(shown, presence=Presence.UNREACHABLE, expected=expected)
+
+
 def follow(bench: Workbench, initial: State, actions: Sequence[Action]) -> PathResult:
     """Drive a fresh system along a path, judged by the bench's specification."""
     oracle: Oracle = oracle_of(bench.prepared.spec)
@@ -145,7 +152,7 @@ class _Paths:
             return word
         if deviation.path:
             result = self.record.result(self.path, self.known, deviation, self.maker)
-            if result.presence not in _UNKNOWN:
+            if result.presence not in UNKNOWN:
                 return result.presence is Presence.SEEN
         return self._assumed(deviation)
 
@@ -165,9 +172,7 @@ class _Paths:
         table = {item.id: item for item in self.known.deviations()}
         needed = [table.get(name) for name in saved.deviations]
         context = [item for item in needed if item is not None and self.stands(item)]
-        if len(context) < len(needed):
-            expected = None if shown.expected is None else False
-            return replace(shown, presence=Presence.UNREACHABLE, expected=expected)
+        lacking = len(context) < len(needed)
         # What another part of the system does otherwise is not what this path is about.
         context += [item for item in table.values() if self._of_another_part(item, deviation)]
         shown = replace(shown, judged_with=tuple(context))
@@ -175,6 +180,8 @@ class _Paths:
         divergence, reason = result.divergence, result.not_driven or result.late
         if reason:
             return replace(shown, reason=reason)
+        if result.disabled and lacking:
+            return _unreachable(shown)
         if result.disabled:
             raise DataError(
                 f"The specification does not allow {result.disabled} as step {result.steps + 1} of "
@@ -182,8 +189,11 @@ class _Paths:
                 "the paths again."
             )
         if divergence is None:
-            hidden = shown.expected is not False and self._allowed_with(deviation, saved, context)
-            return replace(shown, presence=Presence.HIDDEN if hidden else Presence.GONE)
+            asked = lacking or shown.expected is not False
+            if asked and self._allowed_with(deviation, saved, context):
+                hidden = replace(shown, presence=Presence.HIDDEN)
+                return _unreachable(shown) if lacking else hidden
+            return replace(shown, presence=Presence.GONE)
         shown = replace(shown, divergence=divergence)
         if divergence.step != len(saved.actions):
             return replace(shown, presence=Presence.OTHERWISE)

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 from conformance.deviations.table import Deviation
 from conformance.errors import UserError
 from conformance.kafka.cluster import Cluster, ClusterSettings
-from conformance.kafka.jars import KafkaJars, chosen_jars, release_of
+from conformance.kafka.jars import KafkaJars, chosen_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
@@ -98,8 +98,10 @@ class BrokerFactory:
 
 
 def of_release(text: str) -> BrokerFactory:
-    """`broker-VERSION`, or `broker` for the jars of one's own build. UserError for another name."""
-    if text:
+    """`broker-VERSION`, or `broker` and `broker-FOLDER` for the jars of a build. UserError."""
+    if os.sep in text:
+        kafka_lib(Path(text))
+    elif text:
         release_of(text)
     elif not os.environ.get("KCONFORM_KAFKA_LIB"):
         raise UserError(
@@ -115,6 +117,8 @@ def _at(address: str, release: str) -> WireFactory:
 
 
 def _jars(release: str, tell: Tell) -> KafkaJars:
+    if os.sep in release:
+        return kafka_lib(Path(release))
     return chosen_jars(release or None, None, tell=tell)
 
 
