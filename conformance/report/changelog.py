@@ -127,7 +127,7 @@ def dumps(changelog: Changelog) -> str:
 def markdown(changelog: Changelog) -> str:
     """For a release's notes, or a CI job's summary."""
     lines = [
-        f"## What behaves otherwise in {_plain(changelog.new)} than in {_plain(changelog.old)}",
+        f"# What behaves otherwise in {_plain(changelog.new)} than in {_plain(changelog.old)}",
         "",
         f"{changelog.summary[0].upper()}{changelog.summary[1:]}.",
         f"Seed {changelog.seed}, kconform {changelog.version}.",
@@ -139,8 +139,8 @@ def markdown(changelog: Changelog) -> str:
     lines += ["", "### What was covered", "", *_suite_table(changelog)]
     lines += ["", *_path_table(changelog)] if changelog.paths else []
     if changelog.not_compared:
-        lines += ["", "### Not compared", ""]
-        lines += [f"- {_plain(text)}" for text in changelog.not_compared]
+        lines += ["", "### Not compared", "", "| what was left out, and why |", "|---|"]
+        lines += [f"| {_plain(text)} |" for text in changelog.not_compared]
     return "\n".join(lines) + "\n"
 
 

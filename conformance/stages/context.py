@@ -264,7 +264,10 @@ def bench_maker(
 
     def bench(saved: SavedDivergence, deviations: Sequence[Deviation]) -> Workbench:
         fetch(context.settings, context.emit, system)
-        return _bench(context, _model_of(saved), system, deviations, with_graph=False)
+        model = _model_of(saved)
+        ids = {item.id for item in overriding(known.deviations(), model.spec)}
+        chosen = [item for item in deviations if item.id in ids]
+        return _bench(context, model, system, chosen, with_graph=False)
 
     def reason(saved: SavedDivergence) -> str:
         path = factory_path(system, context.settings.systems)

@@ -8,7 +8,7 @@ from conformance.deviations.declared import deviating
 from conformance.deviations.table import Deviating, concerning
 from conformance.registry import factory_path
 from conformance.stages.context import Context, bench_maker, stage
-from conformance.stages.presence import DeviationResult
+from conformance.stages.presence import DeviationResult, Presence
 from conformance.verdict import Verdict
 
 STAGE = "deviations"
@@ -40,7 +40,9 @@ def deviations(
             ]
         wrong = [result for result in shown if not result.as_expected]
         news = [result for result in shown if result.expected is None]
-        outcome.verdict = Verdict.FAIL if wrong else Verdict.PASS
+        idle = shown and all(result.presence is Presence.NOT_DRIVEN for result in shown)
+        agreed = Verdict.INCONCLUSIVE if idle else Verdict.PASS
+        outcome.verdict = Verdict.FAIL if wrong else agreed
         outcome.summary = "; ".join(map(_line, shown)) or "no deviation is known of this system"
         if known is not None and news:
             outcome.summary += f"; {_news(known, news)}"

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace as replaced
 
 from conformance.deviations.declared import declare, deviating
+from conformance.deviations.table import Deviation
 from conformance.errors import UserError
 from conformance.events import Event, StageFinished
-from conformance.stages.context import Context, one_model, workbench
+from conformance.stages.context import Context, bench_maker, one_model, workbench
 from conformance.stages.deviations import deviations
-from conformance.stages.presence import Presence
+from conformance.stages.presence import DeviationResult, Presence
 from conformance.stages.replay import replay
 from conformance.stages.suite import cover
 from conformance.verdict import Verdict
 from tests.e2e.adapters.conftest import MODEL
+from tests.e2e.adapters.releases import FORGETS
 
 pytestmark = pytest.mark.tlc
 
 OF = "tests.e2e.adapters.releases:"
+PATHS = Path(__file__).with_name("paths")
 
 
 @pytest.fixture
@@ -100,3 +106,89 @@ def test_a_claim_about_what_is_in_no_table_is_a_mistake(mended: Path) -> None:
     declare(str(mended), OF + "first")
     with pytest.raises(UserError, match=r"claims that FORGET is mended.*Name one.*FORGETS"):
         deviating(OF + "first")
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of one's own for a release of the store."""
+
+    table: tuple[Deviation, ...]
+    folder: Path
+
+    def version_of(self, _part: str) -> str:
+        return "2.1"
+
+    def deviations(self) -> tuple[Deviation, ...]:
+        return self.table
+
+    def file(self, name: str) -> Path:
+        return self.folder / name
+
+
+def _shown(context: Context, release: str, table: _Table, deviation: Deviation) -> DeviationResult:
+    maker = bench_maker(context, OF + release, table, ())
+    return type(context.presences)().result(OF + release, table, deviation, maker)
+
+
+@pytest.mark.parametrize(
+    ("release", "presence"), [("unnamed", Presence.SEEN), ("second", Presence.GONE)]
+)
+def test_a_path_that_was_made_with_another_deviation_tells_where_it_can_be_followed_without(
+    context: Context, tmp_path: Path, release: str, presence: Presence
+) -> None:
+    saved = json.loads((PATHS / "forgets.itf.json").read_text(encoding="utf-8"))
+    saved["#meta"]["kconform"]["deviations"] = ["OTHER"]
+    (tmp_path / "forgets.itf.json").write_text(json.dumps(saved), encoding="utf-8")
+    other = replaced(FORGETS, id="OTHER", seen=(), gone=("2.1",), path="")
+    table = _Table((other, FORGETS), tmp_path)
+
+    assert _shown(context, release, table, FORGETS).presence is presence
+
+
+def test_where_the_other_deviation_leads_to_it_it_is_not_reachable(
+    context: Context, tmp_path: Path
+) -> None:
+    saved = json.loads((PATHS / "forgets.itf.json").read_text(encoding="utf-8"))
+    saved["#meta"]["kconform"]["deviations"] = ["OTHER"]
+    # The path's last step is not enabled without the other deviation.
+    saved["states"][-1]["#meta"]["action"] = {"name": "Remove", "args": ["b"]}
+    saved["states"] = [saved["states"][0], saved["states"][-1]]
+    (tmp_path / "forgets.itf.json").write_text(json.dumps(saved), encoding="utf-8")
+    other = replaced(FORGETS, id="OTHER", seen=(), gone=("2.1",), path="")
+
+    shown = _shown(context, "second", _Table((other, FORGETS), tmp_path), FORGETS)
+
+    assert (shown.presence, shown.as_expected) == (Presence.UNREACHABLE, True)
+
+
+def test_overrides_of_another_specification_are_left_out_of_a_path(
+    context: Context, tmp_path: Path
+) -> None:
+    """Those of another part of the system concern the path's model, or they do not."""
+    shutil.copy(PATHS / "forgets.itf.json", tmp_path)
+    foreign = replaced(
+        FORGETS,
+        id="FOREIGN",
+        part="client",
+        specification="Elsewhere",
+        overrides={"NoSuchOperator": "Store_Write"},
+        seen=("2.1",),
+        gone=(),
+        path="",
+    )
+    table = _Table((foreign, FORGETS), tmp_path)
+    assert _shown(context, "unnamed", table, FORGETS).presence is Presence.SEEN
+
+
+def test_a_stage_in_which_no_path_could_be_driven_is_no_pass(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[Event] = []
+    fresh = replace(context, emit=events.append, presences=type(context.presences)())
+    monkeypatch.setattr(
+        "conformance.stages.context.reason_against", lambda *_: "it cannot be driven"
+    )
+    [shown] = deviations(fresh, OF + "unnamed")
+    assert shown.presence is Presence.NOT_DRIVEN
+    [finished] = [event for event in events if isinstance(event, StageFinished)]
+    assert finished.verdict is Verdict.INCONCLUSIVE

@@ -14,6 +14,7 @@ from conformance.deviations.table import (
     overriding,
 )
 from conformance.errors import DataError
+from conformance.kafka.jars import RELEASES
 from conformance.modelcheck.manifest import Model
 from conformance.replay.saved import load
 from conformance.stages import context as stages
@@ -123,6 +124,7 @@ def test_each_deviation_has_its_path_and_no_version_twice(one: Deviation) -> Non
     assert one.id not in path.deviations
     assert {*path.deviations} <= {other.id for other in TABLE}
     assert not {*one.seen} & {*one.gone}
+    assert {*one.seen, *one.gone} <= {*RELEASES}
 
 
 @pytest.mark.parametrize(
