@@ -58,6 +58,7 @@ class Scheme:
 
 SCHEMES: Mapping[str, Scheme] = MappingProxyType(
     {
+        "broker": Scheme("conformance.systems.wire:of_release", "broker-VERSION", separator="-"),
         "exec": Scheme("conformance.systems.external:of_command", "exec:COMMAND"),
         "kafka": Scheme("conformance.systems.kafka:of_version", "kafka-VERSION", separator="-"),
         "tcp": Scheme("conformance.systems.external:of_address", "tcp:HOST:PORT"),

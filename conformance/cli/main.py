@@ -96,6 +96,10 @@ COMMANDS = {
         "versions:versions",
         "Drive several systems along the same models and print a matrix of their deviations.",
     ),
+    "changelog": (
+        "changelog:changelog",
+        "Compare two releases, builds or brokers: which rules the second one keeps differently.",
+    ),
     "diff": (
         "diff:diff",
         "Compare two specifications: the behaviours that only one of them has.",

@@ -2,35 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from conformance.cli.completion import model_names, system_names
 from conformance.cli.options import ColdOption, JsonOption, KafkaLibOption, use_kafka_lib
 from conformance.cli.session import session
+from conformance.config import settled_tier
 from conformance.errors import UserError
 from conformance.events import JsonValue
+from conformance.files import check_folder
+from conformance.kafka.jars import RELEASES, release_of
 from conformance.modelcheck.check import CheckOptions
-from conformance.modelcheck.manifest import find_models
+from conformance.modelcheck.form import Tier as TierName
+from conformance.modelcheck.manifest import Model, find_models
+from conformance.modelcheck.prepare import model_key
+from conformance.report.releases import (
+    RECORD_SCHEMA,
+    ReleaseRecord,
+    SuiteRecord,
+    file_of,
+    load,
+    save,
+)
 from conformance.stages.context import Context
-from conformance.stages.versions import VersionCell
+from conformance.stages.deviations import deviations
+from conformance.stages.versions import ModelOutcome, Trial, VersionCell
 from conformance.stages.versions import versions as versions_stage
+from conformance.tla import Tools, find_tools
+
+_ALL_SYSTEMS = (f"kafka-{RELEASES[0]}..{RELEASES[-1]}", f"broker-4.0.0..{RELEASES[-1]}")
+"""Of --all without --system: KIP-848's groups can be driven through the port from 4.0 on."""
 
 
 def versions(
     models: Annotated[
-        list[str], typer.Argument(help="Models, or folders of models.", autocompletion=model_names)
-    ],
+        list[str] | None,
+        typer.Argument(help="Models, or folders of models.", autocompletion=model_names),
+    ] = None,
     system: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--system",
-            help="Systems, with commas or repeated: kafka-3.8.1,3.9.1,4.4.0.",
+            help="Systems, with commas or repeated: kafka-3.8.1,3.9.1,4.4.0 or kafka-4.0.0..4.4.0.",
             autocompletion=system_names,
         ),
-    ],
+    ] = None,
+    whole: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Every suite of the tier that a system can take, and every path of its table; "
+            "without --system all releases of Kafka.",
+        ),
+    ] = False,
+    tier: Annotated[str | None, typer.Option(help="Of --all: ci or nightly.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Keep the results here, a file for each system; what it has is not run again.",
+        ),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Suites side by side.")] = None,
     kafka_lib: KafkaLibOption = None,
     cold: ColdOption = False,
@@ -40,21 +79,93 @@ def versions(
     use_kafka_lib(kafka_lib)
     with session("versions", as_json=as_json) as work:
         work.keep_divergences()
-        systems = list(dict.fromkeys(name for given in system for name in _names(given)))
+        if not (models or whole):
+            raise UserError("Name models to drive the systems along, or give --all.")
+        given = system or (_ALL_SYSTEMS if whole else ())
+        systems = list(dict.fromkeys(name for text in given for name in _names(text)))
         if not systems:
             raise UserError("--system names no system: give kafka-3.8.1,kafka-3.9.1 or the like.")
-        named = [model.driving() for model in find_models(models)]
+        settled = settled_tier(work.settings, tier or work.settings.tier)
+        known: TierName = "nightly" if settled.name == "nightly" else "ci"
+        named = [model.driving() for model in find_models(models or (), None if models else known)]
         chosen = [model for model in named if model.feeds_suite]
         if not chosen:
             raise UserError("None of these models feeds a suite: there is nothing to drive along.")
+        if output is not None:
+            check_folder(output)
         options = CheckOptions(jobs=jobs or work.settings.jobs, cold=cold)
-        cells = versions_stage(Context(work.settings, work.emit, options), chosen, systems)
+        context = Context(work.settings, work.emit, options)
+        store = None if output is None else _Records(output, chosen, find_tools())
+        if whole:
+            for name in systems:
+                _paths(context, name, store)
+        cells = versions_stage(context, chosen, systems, store)
         work.header["matrix"] = _object(cells)
         work.closing = "\n".join(_table(cells))
 
 
+def _paths(context: Context, system: str, store: _Records | None) -> None:
+    """Replay the paths of a system's table, unless that was kept."""
+    if store is None or not store.record(system).deviations:
+        shown = {item.deviation.id: str(item.presence) for item in deviations(context, system)}
+        if store is not None:
+            store.put(msgspec.structs.replace(store.record(system), deviations=shown))
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """The records of a folder."""
+
+    folder: Path
+    models: Sequence[Model]
+    tools: Tools
+
+    def record(self, system: str) -> ReleaseRecord:
+        """What was kept of a system."""
+        file = file_of(self.folder, system)
+        return load(file) if file.exists() else ReleaseRecord(RECORD_SCHEMA, system, {}, {})
+
+    def put(self, record: ReleaseRecord) -> None:
+        """Keep it, before anything else is run."""
+        save(self.folder, record)
+
+    def _key(self, name: str) -> str:
+        return model_key(next(model for model in self.models if model.name == name), self.tools)
+
+    def cell(self, trial: Trial) -> VersionCell | None:
+        """The cell of an earlier run, if model and specification are what they were."""
+        kept = self.record(trial.system).suites.get(trial.model)
+        if kept is None or kept.key != self._key(trial.model):
+            return None
+        return VersionCell(
+            trial.system,
+            trial.model,
+            ModelOutcome(kept.answer),
+            kept.deviations,
+            kept.unexpected,
+            kept.reason,
+            kept.tests,
+            kept.steps,
+        )
+
+    def keep(self, cell: VersionCell) -> None:
+        """Keep a cell in the system's file."""
+        record = self.record(cell.system)
+        suite = SuiteRecord(
+            answer=str(cell.answer),
+            key=self._key(cell.model),
+            deviations=cell.deviations,
+            unexpected=cell.unexpected,
+            reason=cell.reason,
+            tests=cell.tests,
+            steps=cell.steps,
+        )
+        suites = {**record.suites, cell.model: suite}
+        self.put(msgspec.structs.replace(record, suites=suites))
+
+
 def _names(given: str) -> list[str]:
-    """`kafka-3.8.1,3.9.0`: a bare version is one of the system before it.
+    """`kafka-3.8.1,3.9.0`: a bare version is one of the system before it; A..B all from A to B.
 
     A command may have commas of its own.
     """
@@ -63,8 +174,28 @@ def _names(given: str) -> list[str]:
     names: list[str] = []
     for name in filter(None, map(str.strip, given.split(","))):
         family = names[-1].partition("-")[0] if names and name[0].isdigit() else ""
-        names.append(f"{family}-{name}" if family else name)
+        names += _releases(f"{family}-{name}" if family else name)
     return names
+
+
+def _releases(name: str) -> Iterator[str]:
+    """`kafka-4.0.0..4.1.0` is every release of Kafka between the two. UserError without any."""
+    first, dots, last = name.partition("..")
+    family, dash, oldest = first.partition("-")
+    if not (dots and dash and oldest[:1].isdigit() and last[:1].isdigit()):
+        yield name
+        return
+    between = [
+        release
+        for release in RELEASES
+        if release_of(oldest) <= release_of(release) <= release_of(last)
+    ]
+    if not between:
+        raise UserError(
+            f"{name} names no release of Kafka: those that kconform knows are from {RELEASES[0]} "
+            f"to {RELEASES[-1]}. Write the older one first."
+        )
+    yield from (f"{family}-{release}" for release in between)
 
 
 def _object(cells: Sequence[VersionCell]) -> dict[str, JsonValue]:

@@ -11,6 +11,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from conformance.deviations.table import DeclaredTable, Deviating, Deviation
 from conformance.errors import UserError
 from conformance.registry import BUILT_IN, factory_path, load_factory
@@ -53,7 +55,8 @@ def declared() -> DeclaredTable | None:
 def deviating(factory: str) -> Deviating | None:
     """The table of the factory at this path, with what this run declares; None if both are empty.
 
-    What is declared takes the place of a deviation of the same id.
+    What is declared takes the place of a deviation of the same id, and what it claims to be mended
+    is expected to be gone. UserError for such a claim about a deviation that is not in the table.
     """
     made_by: object = load_factory(factory)
     own = FactoryCapabilities(made_by).deviating
@@ -61,6 +64,14 @@ def deviating(factory: str) -> Deviating | None:
     of_run = None if factory in BUILT_IN.values() else declared()
     if of_run is None:
         return own
+    known = () if own is None else own.deviations()
+    unknown = sorted({*of_run.mended()} - {deviation.id for deviation in known})
+    if unknown:
+        ids = ", ".join(deviation.id for deviation in known) or "none"
+        raise UserError(
+            f"{of_run.path} claims that {unknown[0]} is mended, and no deviation of {factory} has "
+            f"this id. Name one of its table: {ids}."
+        )
     return of_run if own is None else _Joined(own, of_run)
 
 
@@ -76,8 +87,9 @@ class _Joined:
 
     def deviations(self) -> tuple[Deviation, ...]:
         more = self.of_run.deviations()
-        ids = {deviation.id for deviation in more}
-        return (*(known for known in self.own.deviations() if known.id not in ids), *more)
+        ids, mended = {deviation.id for deviation in more}, self.of_run.mended()
+        left = (known for known in self.own.deviations() if known.id not in ids)
+        return (*(replace(known, mended=known.id in mended) for known in left), *more)
 
     def file(self, name: str) -> Path:
         path = self.of_run.file(name)
@@ -93,7 +105,11 @@ def table_of(system: str) -> Deviating | None:
         return None
     if system.endswith(_SUFFIX):
         table = DeclaredTable(Path(system))
-        table.deviations()  # a mistake in it is said before anything runs
+        if table.mended():  # a mistake in it is said before anything runs
+            raise UserError(
+                f"{system} claims that deviations are mended, and the broker has no other table. "
+                "Leave `mended` out: what the file does not declare is not set aside."
+            )
         return table
     known = FactoryCapabilities(load_factory(factory_path(system))).deviating
     if known is None:

@@ -60,6 +60,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     implementation, and its maker declares it."""
     gone: tuple[str, ...] = ()
     """Versions that were run and do not have it."""
+    mended: bool = False
+    """Whether the maker of a build claims that it is gone, whatever the table says."""
     path: str = ""
     """The saved divergence that shows it, if there is one; it names its model."""
     consequence: str = ""
@@ -72,16 +74,37 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Whether it is a departure from the specification with this root module."""
         return self.specification in ("", specification)
 
-    def expected_in(self, version: str) -> bool:
-        """Whether this version should show it.
+    def stands_in(self, version: str) -> bool | None:
+        """Whether this version should show it; None if the table does not name this version.
 
-        One that nobody ran is taken to be as the newest before it that was run.
+        It names the releases that were run, and those of the same line between two that were run
+        with the same result: a change comes with a patch release and stays in its line.
+        """
+        tried = {*self.seen, *self.gone}
+        if self.mended or not tried:
+            return not self.mended
+        if not version:  # of one implementation, and its maker says what was seen
+            return bool(self.seen)
+        if version in tried:
+            return version in self.seen
+        if not version.replace(".", "").isdecimal():
+            return None  # a build between two releases
+        line = [name for name in tried if _release(name)[:2] == _release(version)[:2]]
+        before = [name for name in line if _release(name) < _release(version)]
+        after = [name for name in line if _release(name) > _release(version)]
+        if not (before and after):
+            return None
+        words = {max(before, key=_release) in self.seen, min(after, key=_release) in self.seen}
+        return words.pop() if len(words) == 1 else None
+
+    def nearest_to(self, version: str) -> bool:
+        """What the table says of the newest release before this version, of its line or another.
+
+        An assumption, for a version that the table does not name and that no path can tell.
         """
         tried = sorted({*self.seen, *self.gone}, key=_release)
-        if not tried:
-            return True
         before = [name for name in tried if _release(name) <= _release(version)]
-        return (before[-1] if before else tried[0]) in self.seen
+        return not tried or (before[-1] if before else tried[0]) in self.seen
 
 
 def _release(version: str) -> tuple[int, ...]:
@@ -91,12 +114,22 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 class _DeviationTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    deviation: tuple[Deviation, ...]
+    deviation: tuple[Deviation, ...] = ()
+    mended: tuple[str, ...] = ()
+    """Ids of another table's deviations that a build claims to have mended."""
+
+    def __post_init__(self) -> None:
+        if not self.deviation and not self.mended:
+            raise ValueError("it has neither [[deviation]] nor `mended`")
+
+
+def _load(path: Path) -> _DeviationTable:
+    return read_toml(path, _DeviationTable, "a table of deviations", "docs/kafka.md")
 
 
 def load_deviations(path: Path) -> tuple[Deviation, ...]:
     """Read a table. DataError if it is not as `Deviation` says."""
-    return read_toml(path, _DeviationTable, "a table of deviations", "docs/kafka.md").deviation
+    return _load(path).deviation
 
 
 def overriding(known: Sequence[Deviation], root: str) -> tuple[Deviation, ...]:
@@ -132,6 +165,10 @@ class DeclaredTable:
         """All of it. DataError that says what is wrong with it."""
         return load_deviations(self.path)
 
+    def mended(self) -> tuple[str, ...]:
+        """The ids of known deviations that the build claims to have mended."""
+        return _load(self.path).mended
+
     def file(self, name: str) -> Path:
         """A saved path beside it."""
         return self.path.parent / name
@@ -149,8 +186,3 @@ class Deviating(Protocol):
 
     def file(self, name: str) -> Path:
         """Where a saved path of the table lies."""
-
-
-def expects(known: Deviating, deviation: Deviation) -> bool:
-    """Whether the table says that what this factory makes departs so."""
-    return deviation.expected_in(known.version_of(deviation.part))

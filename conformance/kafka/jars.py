@@ -15,6 +15,13 @@ from conformance.kafka.maven import Coordinate, NotInRepository, Tell, maven_jar
 NEWEST = "4.4.0"
 """The newest release that this version of kconform was tried with."""
 
+RELEASES = (
+    *("3.8.0", "3.8.1", "3.9.0", "3.9.1", "3.9.2"),
+    *("4.0.0", "4.0.1", "4.0.2", "4.1.0", "4.1.1", "4.1.2", "4.2.0", "4.2.1", "4.2.2"),
+    *("4.3.0", "4.3.1", "4.4.0"),
+)
+"""What Maven Central has of Kafka from 3.8.0 on, as of November 2026."""
+
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _GROUP = "org.apache.kafka"
 _SCALA = "2.13"

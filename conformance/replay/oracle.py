@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from conformance.modelcheck.graph import StateGraph
-from conformance.tla import Action, State, Value
+from conformance.tla import Action, Spec, State, Value
 
 Successors: TypeAlias = Sequence[State]
 
@@ -144,6 +144,15 @@ def _group(successors: Sequence[tuple[Action, State]]) -> Mapping[Action, tuple[
     for action, state in successors:
         result.setdefault(action, {})[state] = None
     return {action: tuple(states) for action, states in result.items()}
+
+
+def oracle_of(spec: Spec) -> SpecOracle:
+    """The bound specification as an oracle."""
+
+    def successors(state: State) -> list[tuple[Action, State]]:
+        return list(spec.successors(state))
+
+    return SpecOracle(tuple(spec.variables), list(spec.initial_states()), successors)
 
 
 def allows(oracle: Oracle, initial: State, actions: Iterable[Action]) -> bool:

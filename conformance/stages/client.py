@@ -378,7 +378,13 @@ def declared_model(request: ClientTestRequest) -> Model:
     model = variant_model(request.variant)
     if request.deviations is None:
         return model
-    declared = DeclaredTable(request.deviations).deviations()
+    table = DeclaredTable(request.deviations)
+    if table.mended():
+        raise UserError(
+            f"{request.deviations}: no departure of a client is known, so that none can be claimed "
+            "to be mended. Leave `mended` out."
+        )
+    declared = table.deviations()
     without = next((entry.id for entry in declared if not entry.overrides), None)
     if without is not None:
         raise UserError(

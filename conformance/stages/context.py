@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from conformance.compared import ComparedStates
 from conformance.config import Settings
-from conformance.deviations.table import Deviation
+from conformance.deviations.declared import deviating
+from conformance.deviations.table import Deviating, Deviation, overriding
 from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, StageFinished, StageStarted, Work, ignore
 from conformance.modelcheck.check import CheckOptions, check_models, graph_and_spec
@@ -26,10 +27,12 @@ from conformance.registry import (
 )
 from conformance.replay.boundary import Boundary
 from conformance.replay.engine import close
+from conformance.replay.saved import SavedDivergence, load
 from conformance.resources import spec_dir
 from conformance.stages.fetch import fetch
 from conformance.stages.held import compared_model
-from conformance.stages.overridden import expected_of, with_deviations
+from conformance.stages.overridden import with_deviations
+from conformance.stages.presence import BenchMaker, PresenceRecord
 from conformance.systems.capabilities import FactoryCapabilities
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Value, find_tools
@@ -49,6 +52,8 @@ class Context:
     seed: int = 1
     strict: bool = False
     """Judge by the specification alone, whatever deviations of a system are known."""
+    presences: PresenceRecord = field(default_factory=PresenceRecord, repr=False, compare=False)
+    """What this run has seen of deviations that the table does not tell of a release."""
 
 
 @dataclass(slots=True)
@@ -232,9 +237,51 @@ def _judged(
     context: Context, model: Model, system: str | None
 ) -> tuple[Model, tuple[Deviation, ...]]:
     """The model as this system is judged by it, and the deviations that override it."""
-    path = factory_path(system or model.system, context.settings.systems)
-    known = () if context.strict else expected_of(path, model.spec)
+    name = system or model.system
+    known = () if context.strict else expected_of(context, name, model.spec)
     return with_deviations(model, known), known
+
+
+def expected_of(context: Context, system: str, specification: str) -> tuple[Deviation, ...]:
+    """The deviations by which the system is judged: the table's word, or what paths show of it."""
+    path = factory_path(system, context.settings.systems)
+    known = deviating(path)
+    if known is None:
+        return ()
+    table = overriding(known.deviations(), specification)
+    unnamed = [item for item in table if item.stands_in(known.version_of(item.part)) is None]
+    maker = bench_maker(context, system, known, unnamed)
+    return context.presences.standing(path, known, specification, maker)
+
+
+def bench_maker(
+    context: Context, system: str, known: Deviating, followed: Iterable[Deviation]
+) -> BenchMaker:
+    """Makes the benches of the saved paths that will be followed, of the system's table."""
+    context.check.parser.announce(
+        _model_of(load(known.file(item.path))) for item in followed if item.path
+    )
+
+    def bench(saved: SavedDivergence, deviations: Sequence[Deviation]) -> Workbench:
+        fetch(context.settings, context.emit, system)
+        model = _model_of(saved)
+        ids = {item.id for item in overriding(known.deviations(), model.spec)}
+        chosen = [item for item in deviations if item.id in ids]
+        return _bench(context, model, system, chosen, with_graph=False)
+
+    def reason(saved: SavedDivergence) -> str:
+        path = factory_path(system, context.settings.systems)
+        return reason_against(path, _prepared(context, _model_of(saved)))
+
+    return BenchMaker(bench, reason)
+
+
+def _model_of(saved: SavedDivergence) -> Model:
+    return with_constants(one_model(saved.model), saved.constants)
+
+
+def _prepared(context: Context, model: Model) -> PreparedModel:
+    return prepare(model, context.check.tools or find_tools(), context.check.parser)
 
 
 def workbench(
@@ -256,18 +303,29 @@ def workbench(
             "module:function, or set `system` in its manifest."
         )
     fetch(context.settings, context.emit, name)
+    known: Sequence[Deviation] = ()
+    if not context.strict and (deviations is None or deviations):
+        known = expected_of(context, name, model.spec)
+    chosen = [item for item in known if deviations is None or item.id in deviations]
+    return _bench(context, model, name, chosen, with_graph=with_graph)
+
+
+def _bench(
+    context: Context,
+    model: Model,
+    name: str,
+    deviations: Sequence[Deviation],
+    *,
+    with_graph: bool,
+) -> Workbench:
     path = factory_path(name, context.settings.systems)
-    known = () if context.strict else expected_of(path, model.spec)
-    chosen = tuple(
-        deviation for deviation in known if deviations is None or deviation.id in deviations
-    )
-    ids = tuple(deviation.id for deviation in chosen)
-    judged = with_deviations(model, chosen)
+    ids = tuple(deviation.id for deviation in deviations)
+    judged = with_deviations(model, deviations)
     if with_graph:
         graph, prepared = graph_and_spec(judged, context.check, context.emit)
         bench = Workbench(judged, prepared, path, graph, ids)
     else:
-        prepared = prepare(judged, context.check.tools or find_tools(), context.check.parser)
+        prepared = _prepared(context, judged)
         bench = Workbench(judged, prepared, path, None, ids)
     if reason := reason_against(path, bench.prepared):
         raise UserError(

@@ -7,18 +7,8 @@ from dataclasses import replace
 
 import msgspec
 
-from conformance.deviations.declared import deviating
-from conformance.deviations.table import Deviation, expects, overriding
+from conformance.deviations.table import Deviation
 from conformance.modelcheck.manifest import Model
-
-
-def expected_of(factory: str, specification: str) -> tuple[Deviation, ...]:
-    """The deviations from this specification that the table expects of the system's version."""
-    known = deviating(factory)
-    if known is None:
-        return ()
-    table = overriding(known.deviations(), specification)
-    return tuple(deviation for deviation in table if expects(known, deviation))
 
 
 def with_deviations(model: Model, deviations: Iterable[Deviation]) -> Model:

@@ -17,7 +17,7 @@ from conformance.printable import counted, were
 from conformance.registry import is_of_somebody_else
 from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
-from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
+from conformance.replay.oracle import GraphOracle, Oracle, oracle_of
 from conformance.replay.recorded import judge
 from conformance.replay.saved import ReplayOutcome, SavedDivergence, judge_of, replay_again, save
 from conformance.replay.suite import ReplayResult, replay_suite
@@ -28,7 +28,7 @@ from conformance.stages.reasons import reasons
 from conformance.stages.shape import shape, unvisited
 from conformance.story.behaviour import Behaviour, Locate, Step, last_steps, lines
 from conformance.suites.suite import Suite
-from conformance.tla import Action, State
+from conformance.tla import Action
 from conformance.traces.model import Trace, TraceEnd
 from conformance.verdict import Verdict
 
@@ -271,10 +271,5 @@ def _story(bench: Workbench, trace: Trace) -> tuple[str, ...]:
 
 
 def spec_oracle(bench: Workbench) -> Oracle:
-    """The bound spec as an oracle."""
-    spec = bench.prepared.spec
-
-    def successors(state: State) -> list[tuple[Action, State]]:
-        return list(spec.successors(state))
-
-    return SpecOracle(tuple(spec.variables), list(spec.initial_states()), successors)
+    """The bench's specification as an oracle."""
+    return oracle_of(bench.prepared.spec)

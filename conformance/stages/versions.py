@@ -11,23 +11,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
+from typing import Protocol
 
 from conformance.deviations.declared import deviating
 from conformance.deviations.table import Deviation, overriding
 from conformance.events import Progress, StageStarted
 from conformance.modelcheck.manifest import Model
 from conformance.printable import counted
-from conformance.registry import factory_path
+from conformance.registry import factory_path, load_factory
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.parallel import ReplayJob, side_by_side
 from conformance.replay.suite import ReplayResult
-from conformance.stages.context import Context, Outcome, Workbench, emit_finished, workbench
+from conformance.stages.context import (
+    Context,
+    Outcome,
+    Workbench,
+    emit_finished,
+    expected_of,
+    workbench,
+)
 from conformance.stages.fetch import fetch
-from conformance.stages.overridden import expected_of, with_deviations
+from conformance.stages.overridden import with_deviations
 from conformance.stages.replay import tell
 from conformance.stages.selection import reason_against_model
 from conformance.suites.postman import transition_cover
+from conformance.suites.restricted import cover_within
 from conformance.suites.suite import Suite
+from conformance.systems.capabilities import FactoryCapabilities
 from conformance.verdict import Verdict
 
 STAGE = "version"
@@ -102,25 +112,40 @@ class Trial:
     overrides: tuple[str, ...] = ()
 
 
+class CellStore(Protocol):
+    """Keeps cells from one run to the next."""
+
+    def cell(self, trial: Trial) -> VersionCell | None:
+        """The cell of an earlier run, if model and specification are what they were."""
+
+    def keep(self, cell: VersionCell) -> None:
+        """Keep a cell."""
+
+
 def versions(
-    context: Context, models: Sequence[Model], systems: Sequence[str]
+    context: Context,
+    models: Sequence[Model],
+    systems: Sequence[str],
+    store: CellStore | None = None,
 ) -> tuple[VersionCell, ...]:
-    """Drive every system along every model that it can take; the cells, system by system."""
+    """Drive every system along every model that it can take; the cells, model by model.
+
+    What the store has is not driven again.
+    """
     matrix = _Matrix(replace(context, strict=True), models, systems)
     matrix.fetch()
-    plain = [Trial(system, model.name) for system in systems for model in models]
-    reasons = {trial: matrix.reason_against(trial) for trial in plain}
-    results = matrix.drive([trial for trial in plain if not reasons[trial]])
-    explained = matrix.explain([trial for trial, result in results.items() if result.failed])
     cells: list[VersionCell] = []
-    for trial in plain:
-        cell = (
-            VersionCell(trial.system, trial.model, ModelOutcome.LEFT_OUT, reason=reasons[trial])
-            if reasons[trial]
-            else matrix.cell(trial, results[trial], explained.get(trial))
-        )
-        matrix.report(trial, cell, results.get(trial))
-        cells.append(cell)
+    for model in models:
+        trials = [Trial(system, model.name) for system in systems]
+        kept = {trial: None if store is None else store.cell(trial) for trial in trials}
+        made = matrix.cells([trial for trial in trials if kept[trial] is None])
+        for trial in trials:
+            earlier = kept[trial]
+            if earlier is not None:
+                matrix.report(trial, earlier, None)
+            elif store is not None:
+                store.keep(made[trial])
+            cells.append(earlier or made[trial])
     return tuple(cells)
 
 
@@ -132,7 +157,24 @@ class _Matrix:
         self._models = {model.name: model for model in models}
         configured = context.settings.systems
         self._paths = {system: factory_path(system, configured) for system in systems}
-        self._benches: dict[tuple[str, tuple[str, ...]], tuple[Workbench, Suite]] = {}
+        self._benches: dict[tuple[str, tuple[str, ...], bool], tuple[Workbench, Suite]] = {}
+
+    def cells(self, trials: Sequence[Trial]) -> dict[Trial, VersionCell]:
+        """Drive these; report each, and let go of the model's graphs."""
+        reasons = {trial: self.reason_against(trial) for trial in trials}
+        results = self.drive([trial for trial in trials if not reasons[trial]])
+        explained = self.explain([trial for trial, result in results.items() if result.failed])
+        cells: dict[Trial, VersionCell] = {}
+        for trial in trials:
+            reason = reasons[trial]
+            cells[trial] = (
+                VersionCell(trial.system, trial.model, ModelOutcome.LEFT_OUT, reason=reason)
+                if reason
+                else self.cell(trial, results[trial], explained.get(trial))
+            )
+            self.report(trial, cells[trial], results.get(trial))
+        self._benches.clear()
+        return cells
 
     def reason_against(self, trial: Trial) -> str:
         """Why the system cannot take the model; empty if it can."""
@@ -146,10 +188,14 @@ class _Matrix:
 
     def drive(self, trials: Sequence[Trial]) -> dict[Trial, ReplayResult]:
         """Replay their suites, as many at a time as there are jobs."""
+        if not trials:
+            return {}
         jobs = [self._job(trial) for trial in trials]
         self._context.emit(StageStarted(STAGE, f"{len(jobs)} suites", len(jobs)))
         results: dict[Trial, ReplayResult] = {}
-        for number, result in side_by_side(jobs, self._context.check.jobs):
+        # A broker at a port drives tests side by side itself.
+        distant = any(self._bench(trial)[0].distant for trial in trials)
+        for number, result in side_by_side(jobs, 1 if distant else self._context.check.jobs):
             results[trials[number]] = result
             self._context.emit(Progress(STAGE, len(results), len(jobs)))
         return results
@@ -184,7 +230,7 @@ class _Matrix:
         overridden, agreed = explained
         model = self._models[trial.model]
         expected = {
-            deviation.id for deviation in expected_of(self._paths[trial.system], model.spec)
+            deviation.id for deviation in expected_of(self._context, trial.system, model.spec)
         }
         return replace(
             cell,
@@ -241,12 +287,20 @@ class _Matrix:
 
     def _bench(self, trial: Trial) -> tuple[Workbench, Suite]:
         """One model's graph and suite are the same for all systems."""
-        path, key = self._paths[trial.system], (trial.model, trial.overrides)
+        path = self._paths[trial.system]
+        distant = FactoryCapabilities(load_factory(path)).distant is not None
+        key = (trial.model, trial.overrides, distant)
         if key not in self._benches:
             table = self._table(trial.system)
             overrides = [table[override] for override in trial.overrides]
             judged = with_deviations(self._models[trial.model], overrides)
             bench = workbench(self._context, judged, path)
-            self._benches[key] = bench, transition_cover(bench.graph)
+            limits = bench.limits
+            self._benches[key] = (
+                bench,
+                transition_cover(bench.graph)
+                if limits is None
+                else cover_within(bench.graph, limits).suite,
+            )
         bench, suite = self._benches[key]
         return replace(bench, factory=path), suite

@@ -13,9 +13,8 @@ import msgspec
 from conformance.deviations.table import Deviation
 from conformance.modelcheck.check import check
 from conformance.modelcheck.manifest import Model
-from conformance.registry import factory_path
-from conformance.stages.context import Context, stage
-from conformance.stages.overridden import expected_of, with_deviations
+from conformance.stages.context import Context, expected_of, stage
+from conformance.stages.overridden import with_deviations
 from conformance.verdict import Verdict
 
 STAGE = "formulas"
@@ -67,8 +66,9 @@ def _formula_text(formula: ViolatedFormula) -> str:
 
 def weakened(context: Context, models: Sequence[Model], system: str) -> tuple[WeakenedModel, ...]:
     """Check every formula of these models under all overrides of the system's version."""
-    path = factory_path(system, context.settings.systems)
-    return tuple(_weakened(context, model, expected_of(path, model.spec)) for model in models)
+    return tuple(
+        _weakened(context, model, expected_of(context, system, model.spec)) for model in models
+    )
 
 
 def _weakened(context: Context, model: Model, deviations: tuple[Deviation, ...]) -> WeakenedModel:

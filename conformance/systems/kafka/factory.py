@@ -55,14 +55,14 @@ class KafkaFactory:
     """Makes systems of a version, or of the jars that KCONFORM_KAFKA_LIB names."""
 
     release: str
-    """Empty for one's own build."""
+    """Empty for one's own build; a folder of jars is one, too."""
     client: str | None = None
     """The release whose Java consumers are a group's members; None: they are kconform's."""
 
     @property
     def version(self) -> str:
         """As the jars themselves tell it."""
-        return self.release or _jars("").version
+        return _jars(self.release).version if _is_build(self.release) else self.release
 
     def version_of(self, part: str) -> str:
         """Of the brokers, or of the Java client where that is another one."""
@@ -152,7 +152,7 @@ class KafkaFactory:
 
 
 def of_version(text: str) -> SystemFactory:
-    """`kafka-VERSION`, or `kafka` for the jars of one's own build.
+    """`kafka-VERSION`, or `kafka` for the jars of one's own build, or `kafka-FOLDER` for others.
 
     With `+client` the members of groups are Kafka's own Java consumers of the same jars, with
     `+client-VERSION` those of a release. UserError if a version is too old to be driven, or nothing
@@ -167,7 +167,15 @@ def of_version(text: str) -> SystemFactory:
     return KafkaFactory(release, chosen)
 
 
+def _is_build(release: str) -> bool:
+    """Whether it is no release: the build of KCONFORM_KAFKA_LIB, or a folder of jars."""
+    return not release or os.sep in release
+
+
 def _check(version: str | None) -> None:
+    if version and os.sep in version:
+        kafka_lib(Path(version))
+        return
     if version and release_of(version) < _OLDEST:
         raise UserError(
             f"Kafka {version} cannot be driven: its classes are older than the bridge knows. Tried "
@@ -194,9 +202,9 @@ def _jars(version: str) -> KafkaJars:
 
 
 def _fetched(version: str, tell: Tell) -> KafkaJars:
-    if version:
+    if not _is_build(version):
         return kafka_jars(version, tell=tell)
-    return kafka_lib(Path(os.environ["KCONFORM_KAFKA_LIB"]))
+    return kafka_lib(Path(version or os.environ["KCONFORM_KAFKA_LIB"]))
 
 
 @cache

@@ -29,8 +29,6 @@ FORGETS = Deviation(
     seen=("1.0",),
     gone=("2.0",),
     path="forgets.itf.json",
-    consequence="forgets.itf.json",
-    violated="EveryWriteHasItsVersion",
 )
 
 
@@ -53,10 +51,16 @@ class Release:
         return (FORGETS,)
 
     def file(self, name: str) -> Path:
-        return Path(name)
+        return Path(__file__).with_name("paths") / name
 
 
 first = Release("1.0", "forgets")
 second = Release("2.0")
-third = Release("2.1", "forgets")
+third = Release("2.0", "forgets")
 fourth = Release("3.0", "refuses@2")
+unnamed = Release("2.1", "forgets")
+"""A release that the table does not name; the one before it is right."""
+unnamed_right = Release("1.1")
+"""Another one; the one before it forgets."""
+mended = Release("1.0")
+"""A build of the first release in which nothing is wrong any more."""

@@ -17,6 +17,7 @@ from tests.e2e.adapters.conftest import MODEL, PYTHON
 pytestmark = pytest.mark.tlc
 
 OF = "tests.e2e.adapters.releases:"
+UNNAMED = ("unnamed", "unnamed_right")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def told(context: Context, tmp_path_factory: pytest.TempPathFactory) -> list[Eve
     settings = Settings(output=str(tmp_path_factory.mktemp("out")), jobs=1)
     check = replace(context.check, jobs=1)
     context = replace(context, settings=settings, emit=events.append, check=check)
-    systems = [f"{OF}{name}" for name in ("first", "second", "third", "fourth")]
+    systems = [f"{OF}{name}" for name in ("first", "second", "third", "fourth", *UNNAMED)]
     cells = versions(context, [one_model(str(MODEL))], systems)
     answers = {cell.system.removeprefix(OF): cell for cell in cells}
     assert {name: (cell.short, cell.verdict) for name, cell in answers.items()} == {
@@ -33,6 +34,8 @@ def told(context: Context, tmp_path_factory: pytest.TempPathFactory) -> list[Eve
         "second": ("agrees", Verdict.PASS),
         "third": ("FORGETS", Verdict.FAIL),
         "fourth": ("NEW", Verdict.FAIL),
+        "unnamed": ("FORGETS", Verdict.PASS),
+        "unnamed_right": ("agrees", Verdict.PASS),
     }
     return events
 
@@ -46,6 +49,8 @@ def test_what_is_known_of_a_version_passes_and_what_is_not_fails(told: list[Even
         "agrees; DRIVEN",
         "deviates: FORGETS; not expected of this version: FORGETS; DRIVEN",
         "deviates in a new way",
+        "deviates: FORGETS; DRIVEN",
+        "agrees; DRIVEN",
     ]
 
 

@@ -18,8 +18,9 @@ from conformance.modelcheck.prepare import prepare
 from conformance.replay.interruptions import interrupt_steps
 from conformance.replay.saved import load
 from conformance.stages.context import Context, one_model, with_constants, workbench
-from conformance.stages.deviations import Presence, deviations
+from conformance.stages.deviations import deviations
 from conformance.stages.overridden import with_deviations
+from conformance.stages.presence import Presence
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.external import CHANNELS, ProcessTransport

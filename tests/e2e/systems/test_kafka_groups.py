@@ -9,7 +9,8 @@ import pytest
 from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, workbench
-from conformance.stages.deviations import Presence, deviations
+from conformance.stages.deviations import deviations
+from conformance.stages.presence import Presence
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.external import CHANNELS

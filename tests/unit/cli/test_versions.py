@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.cli.versions import _names, _table
+from conformance.cli.versions import _ALL_SYSTEMS, _names, _table
+from conformance.errors import UserError
+from conformance.kafka.jars import RELEASES
 from conformance.stages.versions import ModelOutcome, VersionCell
 
 
@@ -15,12 +17,31 @@ from conformance.stages.versions import ModelOutcome, VersionCell
         ("kafka-3.8.1,kafka-4.4.0", ["kafka-3.8.1", "kafka-4.4.0"]),
         ("kafka-3.8.1, 3.9.0,4.4.0", ["kafka-3.8.1", "kafka-3.9.0", "kafka-4.4.0"]),
         ("replication,kafka", ["replication", "kafka"]),
+        ("kafka-4.0.1..4.1.0", ["kafka-4.0.1", "kafka-4.0.2", "kafka-4.1.0"]),
+        ("kafka-3.8.1,4.2.1..4.3.0", ["kafka-3.8.1", "kafka-4.2.1", "kafka-4.2.2", "kafka-4.3.0"]),
+        ("broker-4.4.0..4.4.0", ["broker-4.4.0"]),
         ("exec:./a --list x,y", ["exec:./a --list x,y"]),
         (",", []),
     ],
 )
 def test_a_bare_version_is_one_of_the_system_before_it(given: str, names: list[str]) -> None:
     assert _names(given) == names
+
+
+@pytest.mark.parametrize("given", ["kafka-4.1.0..4.0.0", "kafka-2.0.0..2.1.0"])
+def test_a_range_without_a_release_is_told_with_those_that_there_are(given: str) -> None:
+    with pytest.raises(UserError, match=r"names no release of Kafka.*3\.8\.0 to 4\.4\.0"):
+        _names(given)
+
+
+def test_all_is_every_release_as_classes_and_from_4_0_on_as_a_broker() -> None:
+    systems = [name for text in _ALL_SYSTEMS for name in _names(text)]
+    assert [name for name in systems if name.startswith("kafka-")] == [
+        f"kafka-{release}" for release in RELEASES
+    ]
+    assert [name for name in systems if name.startswith("broker-")] == [
+        f"broker-{release}" for release in RELEASES if release >= "4"
+    ]
 
 
 def test_the_matrix_has_a_row_for_each_model_and_a_column_for_each_system() -> None:

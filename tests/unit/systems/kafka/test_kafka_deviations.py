@@ -14,6 +14,7 @@ from conformance.deviations.table import (
     overriding,
 )
 from conformance.errors import DataError
+from conformance.kafka.jars import RELEASES
 from conformance.modelcheck.manifest import Model
 from conformance.replay.saved import load
 from conformance.stages import context as stages
@@ -45,23 +46,36 @@ def deviation(**members: object) -> Deviation:
 
 
 @pytest.mark.parametrize(
-    ("version", "expected"),
+    ("version", "stands", "nearest"),
     [
-        ("3.7.0", True),
-        ("3.8.1", True),
-        ("3.9.0", True),
-        ("3.9.1", False),
-        ("3.9.2", False),
-        ("4.0.0", True),
-        ("4.0.1", True),
-        ("4.1.0", False),
-        ("4.5.0-SNAPSHOT", False),
+        ("3.7.0", None, True),
+        ("3.8.1", True, True),
+        ("3.8.2", None, True),
+        ("3.9.0", True, True),
+        ("3.9.1", False, False),
+        ("3.9.2", False, False),
+        ("3.9.3", False, False),
+        ("3.9.4", None, False),
+        ("4.0.0", True, True),
+        ("4.0.1", None, True),
+        ("4.0.2", False, False),
+        ("4.1.0", False, False),
+        ("4.1.0-SNAPSHOT", None, False),
+        ("4.5.0-SNAPSHOT", None, False),
+        ("", True, True),
     ],
 )
-def test_a_version_that_nobody_ran_is_taken_to_be_as_the_one_before_it(
-    version: str, expected: bool
+def test_a_table_says_of_a_line_from_which_patch_on_and_nothing_of_other_releases(
+    version: str, stands: bool | None, nearest: bool
 ) -> None:
-    assert deviation().expected_in(version) is expected
+    known = deviation(seen=("3.8.1", "3.9.0", "4.0.0"), gone=("3.9.1", "3.9.3", "4.0.2", "4.1.0"))
+    assert known.stands_in(version) is stands
+    assert known.nearest_to(version) is nearest
+
+
+@pytest.mark.parametrize("version", ["3.8.1", "3.9.1", "4.5.0-SNAPSHOT"])
+def test_what_a_build_claims_to_have_mended_is_not_expected_of_it(version: str) -> None:
+    assert deviation(mended=True).stands_in(version) is False
 
 
 def test_an_overridden_model_checks_the_other_formulas_and_expects_nothing() -> None:
@@ -110,6 +124,7 @@ def test_each_deviation_has_its_path_and_no_version_twice(one: Deviation) -> Non
     assert one.id not in path.deviations
     assert {*path.deviations} <= {other.id for other in TABLE}
     assert not {*one.seen} & {*one.gone}
+    assert {*one.seen, *one.gone} <= {*RELEASES}
 
 
 @pytest.mark.parametrize(

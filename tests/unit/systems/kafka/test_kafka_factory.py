@@ -79,6 +79,11 @@ def test_ones_own_build_can_have_its_own_client(
     assert released.name == "kafka+client-4.4.0"
 
 
+def test_a_folder_of_jars_is_a_build_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no Kafka"):
+        load_factory(f"kafka-{tmp_path}")
+
+
 @pytest.mark.parametrize("text", ["3.8.1+clients", "3.8.1+client4.4.0", "3.8.1+client=4.4.0"])
 def test_a_client_that_is_not_named_so_is_told(text: str) -> None:
     with pytest.raises(UserError, match=r"\+client-VERSION"):

@@ -14,8 +14,6 @@ import java.util.function.IntSupplier;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.image.MetadataDelta;
-import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.server.util.timer.Timer;
 import org.apache.kafka.server.util.timer.TimerTask;
 
@@ -25,6 +23,7 @@ import org.apache.kafka.server.util.timer.TimerTask;
  */
 final class ShardCoordinator implements Coordinator {
   private static final String PACKAGE = "org.apache.kafka.coordinator.group.";
+  private static final String RUNTIME = "org.apache.kafka.coordinator.common.runtime.";
 
   private final OffsetsTopic topic;
   private final Object config;
@@ -40,7 +39,15 @@ final class ShardCoordinator implements Coordinator {
     runAtOnce();
     Kafka.call(service, "startup", (IntSupplier) () -> 1);
     String update = Kafka.renamed(service, "onNewMetadataImage", "onMetadataUpdate");
-    Kafka.wireCall(service, update, type -> Kafka.raw(type) == MetadataImage.class ? topic.image : topic.delta);
+    Kafka.wireCall(service, update, type -> metadata(Kafka.raw(type)));
+  }
+
+  /** The image or the delta; 4.2 takes both in a coordinator's own view of them. */
+  private Object metadata(Class<?> type) {
+    Object plain = type.getSimpleName().endsWith("MetadataImage") ? topic.image : topic.delta;
+    return type.isInstance(plain)
+        ? plain
+        : Kafka.make(Kafka.type(RUNTIME + "KRaft" + type.getSimpleName()), plain);
   }
 
   private Object build() {

@@ -1,0 +1,145 @@
+"""What each release was seen to do, a file for each system, and the table that is made of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from conformance.errors import DataError
+from conformance.files import written_aside
+from conformance.inputs import read_text
+
+RECORD_SCHEMA = 1
+PAGE = "matrix.md"
+"""The table's file, beside those of the systems."""
+
+
+class SuiteRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a system made of a model's suite."""
+
+    answer: str
+    key: str
+    """Of the model and its specification: another one has to be driven again."""
+    deviations: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    reason: str = ""
+    tests: int = 0
+    steps: int = 0
+
+
+class ReleaseRecord(msgspec.Struct, frozen=True):
+    """Everything that was run of one system; nothing in it depends on the clock."""
+
+    schema: int
+    system: str
+    deviations: Mapping[str, str]
+    """By id, what its saved path showed."""
+    suites: Mapping[str, SuiteRecord]
+    """By model; one that is missing was not run."""
+
+
+def file_of(folder: Path, system: str) -> Path:
+    """Where a system's record lies."""
+    return folder / f"{re.sub('[^A-Za-z0-9.+]+', '-', system).strip('-')}.json"
+
+
+def load(file: Path) -> ReleaseRecord:
+    """A record. DataError if the file holds none."""
+    try:
+        return msgspec.json.decode(read_text(file), type=ReleaseRecord)
+    except msgspec.MsgspecError as error:
+        raise DataError(
+            f"{file} is no record of a release: {error}. Remove it and run `kconform versions` "
+            "again."
+        ) from error
+
+
+def records(folder: Path) -> tuple[ReleaseRecord, ...]:
+    """All of a folder, by kind of system and by version."""
+    return tuple(sorted(map(load, folder.glob("*.json")), key=lambda record: _order(record.system)))
+
+
+def save(folder: Path, record: ReleaseRecord) -> None:
+    """Write a system's record, and the table of all that are in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(msgspec.to_builtins(record), indent=1, sort_keys=True) + "\n"
+    _write(file_of(folder, record.system), text)
+    _write(folder / PAGE, markdown(records(folder)))
+
+
+def _write(file: Path, text: str) -> None:
+    with written_aside(file) as aside:
+        aside.write_text(text, encoding="utf-8")
+
+
+def _order(system: str) -> tuple[str, tuple[int, ...], str]:
+    kind, _, version = system.partition("-")
+    return kind, tuple(map(int, re.findall(r"\d+", version))), system
+
+
+_MARKS: Mapping[str, str] = {
+    "agrees": "agrees",
+    "deviates": "as known",
+    "deviates in a new way": "**NEW**",
+    "inconclusive": "undecided",
+    "left out": "-",
+}
+_NOT_RUN = "not run"
+
+
+def markdown(found: Sequence[ReleaseRecord]) -> str:
+    """A table for each kind of system: paths of deviations, then suites; a release is a row."""
+    lines = [
+        "# What each release does",
+        "",
+        "`kconform versions --all -o docs/releases` writes this page and the files beside it.",
+        "It goes on where it was ended.",
+        "",
+        "A path shows a deviation (*seen*) or does not (*gone*).",
+        "It is *not reachable* where the release lacks another deviation that leads to it,",
+        "and *not to be seen* or *not driven* where this way of driving cannot tell.",
+        "A suite *agrees* with the specification, or departs *as known*:",
+        "it passes with the deviations that the file of the release names.",
+        f"*{_NOT_RUN}* says that nobody has run it.",
+    ]
+    for kind in dict.fromkeys(_order(record.system)[0] for record in found):
+        of_kind = [record for record in found if _order(record.system)[0] == kind]
+        lines += ["", f"## {_TITLES.get(kind, kind)}"]
+        lines += _table("path", of_kind, {r.system: r.deviations for r in of_kind})
+        lines += _table("suite", of_kind, {r.system: _words(r) for r in of_kind})
+    return "\n".join(lines) + "\n"
+
+
+_TITLES: Mapping[str, str] = {
+    "kafka": "Classes of Apache Kafka",
+    "broker": "Brokers of Apache Kafka, through the port",
+}
+
+
+def _words(record: ReleaseRecord) -> Mapping[str, str]:
+    return {
+        name: _MARKS.get(suite.answer, suite.answer)
+        + (f", {suite.tests:,} tests" if suite.tests else "")
+        for name, suite in record.suites.items()
+    }
+
+
+def _table(
+    head: str, found: Sequence[ReleaseRecord], cells: Mapping[str, Mapping[str, str]]
+) -> Iterator[str]:
+    """A row for each path or suite, a column for each release."""
+    names = sorted({name for row in cells.values() for name in row})
+    if not names:
+        return
+    systems = [record.system for record in found]
+    heads = [system.partition("-")[2] or system for system in systems]
+    yield ""
+    yield f"| {head} | {' | '.join(heads)} |"
+    yield "|---|" + "---|" * len(heads)
+    for name in names:
+        row = [cells[system].get(name, _NOT_RUN) for system in systems]
+        yield f"| {name} | {' | '.join(row)} |"

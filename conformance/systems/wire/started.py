@@ -1,0 +1,134 @@
+"""A release of Kafka, or a build of one's own, as a broker that is started here.
+
+It is one node on loopback with short timers, which is started at its first use and ends with this
+process. It is driven through its port as any other broker is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import urlencode
+
+from conformance.deviations.table import Deviation
+from conformance.errors import UserError
+from conformance.kafka.cluster import Cluster, ClusterSettings
+from conformance.kafka.jars import KafkaJars, chosen_jars, kafka_lib, release_of
+from conformance.kafka.maven import Tell, silent
+from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
+from conformance.systems.wire.consumer.system import WireConsumerSystem
+from conformance.systems.wire.factory import WireFactory
+from conformance.systems.wire.system import WireSystem
+from conformance.tla import Value
+
+_DELAY_MS: Final = 300
+_SETTINGS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "initial-delay": _DELAY_MS,
+        "session": 800,
+        "min-session": 10,
+        "rebalance": 1200,
+        "groups": 48,
+    }
+)
+"""What the factory of a broker at a port is told of it."""
+_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "group.initial.rebalance.delay.ms": str(_DELAY_MS),
+        "group.min.session.timeout.ms": "10",
+        # Of KIP-848, and of releases that have it: short sessions, an assignment at each heartbeat.
+        "group.consumer.min.session.timeout.ms": "100",
+        "group.consumer.min.heartbeat.interval.ms": "50",
+        "group.consumer.assignment.interval.ms": "0",
+        "group.consumer.assignor.offload.enable": "false",
+    }
+)
+_NOWHERE: Final = "127.0.0.1:1"
+"""The address of a broker that need not run: for what its settings alone say."""
+
+
+class BrokerFactory:
+    """Makes systems for a broker of a release; it starts with the first that needs its port."""
+
+    def __init__(self, release: str) -> None:
+        self._release = release
+        self._told = _at(_NOWHERE, release)
+
+    def __call__(self, constants: Mapping[str, Value]) -> WireSystem | WireConsumerSystem:
+        """A system for a model's constants. EnvironmentProblem if the broker does not start."""
+        return _started(self._release)(constants)
+
+    def make_ready(self, tell: Tell) -> None:
+        """Fetch the jars."""
+        _jars(self._release, tell)
+
+    def version_of(self, part: str) -> str:
+        """As the jars themselves tell it."""
+        return self._told.version_of(part)
+
+    def deviations(self) -> tuple[Deviation, ...]:
+        """Those of the release that a port can show."""
+        return self._told.deviations()
+
+    def file(self, name: str) -> Path:
+        """Where a saved path of the table lies."""
+        return self._told.file(name)
+
+    def beyond_reach(self) -> Mapping[str, str]:
+        """What no path can bring about with these settings."""
+        return self._told.beyond_reach()
+
+    def passes(self, state: Mapping[str, Value]) -> str:
+        """Why no group of a broker comes into a state; empty if one may."""
+        return self._told.passes(state)
+
+    def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
+        """Why a model cannot be driven; empty if it can."""
+        if specification == CONSUMER_GROUPS:
+            return _started(self._release).cannot_take(specification, constants)
+        return self._told.cannot_take(specification, constants)
+
+
+def of_release(text: str) -> BrokerFactory:
+    """`broker-VERSION`, or `broker` and `broker-FOLDER` for the jars of a build. UserError."""
+    if os.sep in text:
+        kafka_lib(Path(text))
+    elif text:
+        release_of(text)
+    elif not os.environ.get("KCONFORM_KAFKA_LIB"):
+        raise UserError(
+            "The system `broker` is your own build: name the folder of its jars with --kafka-lib "
+            "or KCONFORM_KAFKA_LIB. A release is `broker-VERSION`."
+        )
+    return BrokerFactory(text)
+
+
+def _at(address: str, release: str) -> WireFactory:
+    known = f"kafka-{release}" if release else "kafka"
+    return WireFactory(parse_address(f"{address}?{urlencode({**_SETTINGS, 'deviations': known})}"))
+
+
+def _jars(release: str, tell: Tell) -> KafkaJars:
+    if os.sep in release:
+        return kafka_lib(Path(release))
+    return chosen_jars(release or None, None, tell=tell)
+
+
+@cache
+def _started(release: str) -> WireFactory:
+    """The broker of this process; it ends when the process does."""
+    folder = Path(tempfile.mkdtemp(prefix="kconform-broker-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    settings = ClusterSettings(properties=_PROPERTIES)
+    cluster = Cluster(_jars(release, silent), folder, settings)
+    atexit.register(cluster.end)
+    cluster.__enter__()
+    return _at(cluster.bootstrap, release)
