@@ -38,6 +38,7 @@ public final class Bridge {
   private MetadataVersion version;
   private final Members members = new Members();
   private Groups groups;
+  private Loads loads;
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -119,6 +120,9 @@ public final class Bridge {
     if (name.startsWith(Members.PREFIX)) {
       return members.run(name, command);
     }
+    if (name.startsWith(Loads.PREFIX)) {
+      return loads().run(name, command);
+    }
     switch (name) {
       case "hello" -> {
         return json.writeValueAsString((String) Kafka.callStatic(Kafka.type("AppInfoParser"), "getVersion"));
@@ -147,6 +151,13 @@ public final class Bridge {
       groups = new Groups(folder);
     }
     return groups;
+  }
+
+  private Loads loads() {
+    if (loads == null) {
+      loads = new Loads();
+    }
+    return loads;
   }
 
   private String step(String name, Broker broker, JsonNode command) throws Exception {
