@@ -17,8 +17,10 @@ EXTENDS Integers
 
 CONSTANTS
   OwnersAreReplaced,       \* KAFKA-19862: a stale owner gives way, and its removal is ignored
+  InstancesMove,           \* a member's former group.instance.id is given up with its new one
   StreamsReplacesSimple,   \* KAFKA-20254: streams groups may follow their own offsets
-  AbsentShareIsIgnored     \* KAFKA-19453: tombstones of a share group that is not there
+  ShareIsTolerant          \* KAFKA-19453: share groups are as the others: any record may make
+                           \* them, tombstones of what is not there are ignored
 
 (***************************************************************************)
 (* A record's fields.                                                      *)
@@ -32,6 +34,7 @@ CONSTANTS
 (* holds    | the partitions, or active tasks, that it assigns             *)
 (* gives    | those that are to be revoked                                 *)
 (* helps    | standby and warm-up tasks                                    *)
+(* instance | the group.instance.id of a member                            *)
 (* process  | the process id of a member of a streams group                *)
 (* simple   | a classic group without protocol type and members            *)
 (* producer | of an offset in a transaction; 0: in none                    *)
@@ -40,6 +43,7 @@ CONSTANTS
 Tombstone == 0
 NoProducer == 0
 NoProcess == ""
+NoInstance == ""
 LeaveEpoch == -1       \* LEAVE_GROUP_MEMBER_EPOCH
 NoTargets == 0         \* no TargetAssignmentMetadata yet: the assignment epoch is not -1
 RemovedTargets == -1   \* after its tombstone
@@ -52,6 +56,7 @@ RemovedTargets == -1   \* after its tombstone
 (* metadata   | of the group                                               *)
 (* members    | their metadata and current assignments                     *)
 (* targets    | the target assignment's epoch; target: by member           *)
+(* statics    | staticMembers: by group.instance.id                        *)
 (* owners     | currentPartitionEpoch; of a streams group the process of   *)
 (*            | each active task; helpers: those of standby tasks          *)
 (* attributes | subscription metadata, regular expressions, topology       *)
@@ -62,7 +67,7 @@ RemovedTargets == -1   \* after its tombstone
 Nothing == [key \in {} |-> 0]
 EmptyLoad == [
   kind |-> "None", metadata |-> Tombstone, members |-> Nothing, targets |-> NoTargets,
-  target |-> Nothing, owners |-> Nothing, helpers |-> {}, attributes |-> Nothing,
+  target |-> Nothing, statics |-> Nothing, owners |-> Nothing, helpers |-> {}, attributes |-> Nothing,
   sharing |-> Tombstone, offsets |-> Nothing, pending |-> Nothing, failed |-> ""]
 
 With(function, key, value) ==
@@ -76,13 +81,14 @@ Failed(s, rule) == [s EXCEPT !.failed = rule]
 \* A new group object; offsets and share states are kept beside the groups.
 Fresh(s, kind) ==
   [s EXCEPT !.kind = kind, !.metadata = Tombstone, !.members = Nothing, !.targets = NoTargets,
-            !.target = Nothing, !.owners = Nothing, !.helpers = {}, !.attributes = Nothing]
+            !.target = Nothing, !.statics = Nothing, !.owners = Nothing, !.helpers = {},
+            !.attributes = Nothing]
 
 (***************************************************************************)
 (* Who has a partition: ConsumerGroup.removePartitionEpochs,               *)
 (* addPartitionEpochs.                                                     *)
 (***************************************************************************)
-NewMember == [metadata |-> Tombstone, process |-> NoProcess, current |-> Tombstone, epoch |-> 0,
+NewMember == [metadata |-> Tombstone, instance |-> NoInstance, process |-> NoProcess, current |-> Tombstone, epoch |-> 0,
               holds |-> {}, gives |-> {}, helps |-> {}]
 MemberOf(s, id) == IF id \in DOMAIN s.members THEN s.members[id] ELSE NewMember
 
@@ -149,13 +155,22 @@ OwnedTasksBy(s, member) ==
 (***************************************************************************)
 (* Members: updateMember, removeMember.                                    *)
 (***************************************************************************)
+\* Whoever had an instance is forgotten, even if another member has it by now.
+WithoutInstance(s, id) ==
+  IF id \notin DOMAIN s.members \/ s.kind = "Share" THEN s
+  ELSE [s EXCEPT !.statics = Without(@, {s.members[id].instance})]
+WithInstance(s, id, member) ==
+  LET before == IF InstancesMove THEN WithoutInstance(s, id) ELSE s
+  IN  IF member.instance = NoInstance \/ s.kind = "Share" THEN before
+      ELSE [before EXCEPT !.statics = With(@, member.instance, id)]
+
 WithoutOld(s, id) ==
   IF id \notin DOMAIN s.members \/ s.kind = "Share" THEN s
   ELSE IF s.kind = "Streams" THEN ReleasedTasksBy(s, s.members[id])
   ELSE ReleasedBy(s, s.members[id])
 Updated(s, id, member) ==
   LET before == WithoutOld(s, id)
-      after == [before EXCEPT !.members = With(@, id, member)]
+      after == [WithInstance(before, id, member) EXCEPT !.members = With(@, id, member)]
   IN  Then(before,
         CASE s.kind = "Share" -> after
           [] s.kind = "Streams" -> OwnedTasksBy(after, member)
@@ -164,7 +179,8 @@ Updated(s, id, member) ==
 \* updateMember gives up and takes again what a member has, even if only its metadata changed.
 MetadataMovesOwners == TRUE
 WithMetadata(s, r) ==
-  LET member == [MemberOf(s, r.key) EXCEPT !.metadata = r.value, !.process = r.process]
+  LET member == [MemberOf(s, r.key) EXCEPT
+                   !.metadata = r.value, !.instance = r.instance, !.process = r.process]
   IN  IF MetadataMovesOwners \/ s.kind # "Consumer" THEN Updated(s, r.key, member)
       ELSE [s EXCEPT !.members = With(@, r.key, member)]
 
@@ -173,7 +189,7 @@ ReplayMember(s, r) ==
   ELSE IF s.members[r.key].epoch # LeaveEpoch THEN Failed(s, "MemberHasEpoch")
   ELSE IF r.key \in DOMAIN s.target THEN Failed(s, "MemberHasTarget")
   ELSE LET before == WithoutOld(s, r.key)
-       IN  Then(before, [before EXCEPT !.members = Without(@, {r.key})])
+       IN  Then(before, [WithoutInstance(before, r.key) EXCEPT !.members = Without(@, {r.key})])
 
 ReplayCurrent(s, r) ==
   Updated(s, r.key,
@@ -198,9 +214,11 @@ ReplayTargets(s, r) ==
   ELSE IF s.target # Nothing THEN Failed(s, "TargetsRemain")
   ELSE [s EXCEPT !.targets = RemovedTargets]
 
-\* Parts of a member that is not there.
+\* Records that make a group, or a member, which is not there.
+Makes(r, parts) ==
+  r.value # Tombstone /\ (r.type # "Share" \/ ShareIsTolerant \/ r.part \in parts)
 IsOfMember(r) == r.part \in {"Member", "Current"}
-IsNobodys(s, r) == IsOfMember(r) /\ r.value = Tombstone /\ r.key \notin DOMAIN s.members
+IsNobodys(s, r) == IsOfMember(r) /\ r.key \notin DOMAIN s.members /\ ~Makes(r, {"Member"})
 
 ReplayPart(s, r) ==
   CASE r.part = "Group" -> ReplayGroup(s, r)
@@ -208,17 +226,18 @@ ReplayPart(s, r) ==
     [] r.part = "Current" -> ReplayCurrent(s, r)
     [] r.part = "Targets" -> ReplayTargets(s, r)
     [] r.part = "Target" -> [s EXCEPT !.target = WithValue(@, r.key, r.value)]
-    [] r.part = "Sharing" -> [s EXCEPT !.sharing = r.value]
+    [] r.part = "Sharing" ->
+         IF ShareIsTolerant THEN [s EXCEPT !.sharing = r.value] ELSE Failed(s, "SharingIsUnknown")
     [] OTHER -> [s EXCEPT !.attributes = WithValue(@, r.key, r.value)]
 
-\* A tombstone of a group, or of a member, that is not there.
+\* A record of a group, or of a member, that is not there.
 Absent(s, r) ==
-  IF r.type = "Share" /\ ~AbsentShareIsIgnored THEN Failed(s, "ShareGroupIsAbsent")
+  IF r.type = "Share" /\ ~ShareIsTolerant THEN Failed(s, "ShareGroupIsAbsent")
   ELSE IF r.part = "Sharing" THEN [s EXCEPT !.sharing = Tombstone]
   ELSE s
 
 ReplayModern(s, r) ==
-  IF s.kind = "None" /\ r.value = Tombstone THEN Absent(s, r)
+  IF s.kind = "None" /\ ~Makes(r, {"Group", "Member"}) THEN Absent(s, r)
   ELSE LET group == IF s.kind = "None" \/ (s.kind = "Simple" /\ Replaces(r.type))
                     THEN Fresh(s, r.type) ELSE s
        IN  IF group.kind # r.type THEN Failed(s, "GroupHasOtherType")

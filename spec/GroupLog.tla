@@ -26,8 +26,8 @@ Load(records) == Replayed(EmptyLoad, records)
 Partition == <<1, 0>>
 Record(part, key, value, epoch, holds) == [
   type |-> "Consumer", part |-> part, key |-> key, value |-> value, epoch |-> epoch,
-  holds |-> holds, gives |-> {}, helps |-> {}, process |-> NoProcess, simple |-> FALSE,
-  producer |-> NoProducer, at |-> 0]
+  holds |-> holds, gives |-> {}, helps |-> {}, instance |-> NoInstance, process |-> NoProcess,
+  simple |-> FALSE, producer |-> NoProducer, at |-> 0]
 Of(part, key, value) == Record(part, key, value, 0, {})
 
 EndsBatch(i, records) == i = Len(records)

@@ -23,6 +23,7 @@ _BY_RULE = {
     "TaskHasProcess": _OWNERS,
     "TaskHasOtherProcess": _OWNERS,
     "ShareGroupIsAbsent": "load with 4.1.0 or later (KAFKA-19453).",
+    "SharingIsUnknown": "load with 4.1.0 or later: share groups of 4.0 were early access.",
 }
 _BESIDE = (
     "it happens to a load that runs while the cleaner rewrites the log. Elect another leader of "

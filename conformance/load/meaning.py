@@ -9,6 +9,7 @@
 | holds, gives       | assignedPartitions, partitionsPendingRevocation; a streams group's active  |
 |                    | tasks                                                                      |
 | helps              | standbyTasks, warmupTasks                                                  |
+| instance           | instanceId                                                                 |
 | process            | processId                                                                  |
 | producer           | the batch's producer id, if it is of a transaction; numbered from 1        |
 | at                 | the place among the group's records                                        |
@@ -228,6 +229,7 @@ def _meaning(
             numbers, body, "partitionsPendingRevocation", "activeTasksPendingRevocation"
         ),
         helps=_helped(numbers, body),
+        instance=f"i{numbers.of('instance', body['instanceId'])}" if body.get("instanceId") else "",
         process=f"p{numbers.of('process', body['processId'])}" if body.get("processId") else "",
         simple=read.type == "Classic" and not body.get("protocolType") and not body.get("members"),
         producer=0 if record.producer < 0 else numbers.of("producer", record.producer),

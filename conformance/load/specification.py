@@ -23,8 +23,8 @@ _TABLE = Path(__file__).parent / "rules.toml"
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Since when Kafka loads by a rule: the first release of each branch that has it."""
 
-    jira: str
     since: list[str]
+    jira: str = ""
 
 
 def rules_of(release: str) -> dict[str, Value]:

@@ -143,8 +143,13 @@ class Consumer:
     def metadata(self, epoch: int) -> Written:
         return Written("ConsumerGroupMetadata", {"groupId": self.group}, {"epoch": epoch})
 
-    def member(self, name: str, host: str = "/10.0.0.1") -> Written:
-        value = {"clientId": "c", "clientHost": host, "subscribedTopicNames": ["t"]}
+    def member(self, name: str, instance: str | None = None) -> Written:
+        value = {
+            "instanceId": instance,
+            "clientId": "c",
+            "clientHost": "/10.0.0.1",
+            "subscribedTopicNames": ["t"],
+        }
         return Written("ConsumerGroupMemberMetadata", self._member(name), value)
 
     def targets(self, epoch: int) -> Written:
@@ -165,6 +170,10 @@ class Consumer:
             "assignedPartitions": _topics(partitions),
         }
         return Written("ConsumerGroupCurrentMemberAssignment", self._member(name), value)
+
+    def regex(self, pattern: str) -> Written:
+        key = {"groupId": self.group, "regularExpression": pattern}
+        return Written("ConsumerGroupRegularExpression", key, {"topics": ["t"], "version": 1})
 
     def join(self, name: str, epoch: int) -> list[Written]:
         """What the coordinator writes when a member joins."""
@@ -205,14 +214,26 @@ class Streams:
     def metadata(self, epoch: int) -> Written:
         return Written("StreamsGroupMetadata", {"groupId": self.group}, {"epoch": epoch})
 
-    def member(self, name: str, process: str) -> Written:
-        value = {"clientId": "c", "clientHost": "/10.0.0.1", "processId": process}
+    def member(self, name: str, process: str, instance: str | None = None) -> Written:
+        value = {
+            "instanceId": instance,
+            "clientId": "c",
+            "clientHost": "/10.0.0.1",
+            "processId": process,
+        }
         return Written("StreamsGroupMemberMetadata", self._member(name), value)
 
     def current(self, name: str, epoch: int, *tasks: int) -> Written:
         active = [{"subtopologyId": "s", "partitions": list(tasks)}] if tasks else []
         value = {"memberEpoch": epoch, "previousMemberEpoch": epoch - 1, "activeTasks": active}
         return Written("StreamsGroupCurrentMemberAssignment", self._member(name), value)
+
+    def target(self, name: str) -> Written:
+        return Written("StreamsGroupTargetAssignmentMember", self._member(name), {})
+
+    def targets(self, epoch: int) -> Written:
+        key, value = {"groupId": self.group}, {"assignmentEpoch": epoch}
+        return Written("StreamsGroupTargetAssignmentMetadata", key, value)
 
     def _member(self, name: str) -> dict[str, str]:
         return {"groupId": self.group, "memberId": name}
@@ -229,8 +250,24 @@ class Share:
 
     def member(self, name: str) -> Written:
         value = {"clientId": "c", "clientHost": "/10.0.0.1", "subscribedTopicNames": ["t"]}
-        key = {"groupId": self.group, "memberId": name}
-        return Written("ShareGroupMemberMetadata", key, value)
+        return Written("ShareGroupMemberMetadata", self._member(name), value)
+
+    def current(self, name: str, epoch: int) -> Written:
+        value = {"memberEpoch": epoch, "previousMemberEpoch": epoch - 1}
+        return Written("ShareGroupCurrentMemberAssignment", self._member(name), value)
+
+    def target(self, name: str) -> Written:
+        return Written("ShareGroupTargetAssignmentMember", self._member(name), {})
+
+    def targets(self, epoch: int) -> Written:
+        key, value = {"groupId": self.group}, {"assignmentEpoch": epoch}
+        return Written("ShareGroupTargetAssignmentMetadata", key, value)
+
+    def sharing(self) -> Written:
+        return Written("ShareGroupStatePartitionMetadata", {"groupId": self.group}, {})
+
+    def _member(self, name: str) -> dict[str, str]:
+        return {"groupId": self.group, "memberId": name}
 
 
 def offset(group: str, partition: int, at: int, topic: str = "t") -> Written:
