@@ -39,19 +39,23 @@ Epoch == writes + 1
 
 Written(records) == log' = log \o Batch(records) /\ writes' = writes + 1
 
-\* GroupMetadataManager.consumerGroupHeartbeat of a member that joins.
-Join(m) ==
-  /\ m \notin DOMAIN Loaded.members
-  /\ Written(<<Of("Member", m, 1), Of("Group", "", 1), Of("Target", m, 1), Of("Targets", "", 1),
-               Record("Current", m, 1, Epoch, {})>>)
+\* What a member may be assigned: the partition only if nobody else has it.
+MayHold(m, holds) ==
+  holds = {} \/ Partition \notin DOMAIN Loaded.owners
+    \/ (m \in DOMAIN Loaded.members /\ Partition \in Loaded.members[m].holds)
 
-\* ... of one that is given a free partition, or gives its own back.
-Take(m) ==
-  /\ m \in DOMAIN Loaded.members /\ Partition \notin DOMAIN Loaded.owners
-  /\ Written(<<Record("Current", m, 1, Epoch, {Partition})>>)
-GiveBack(m) ==
-  /\ m \in DOMAIN Loaded.members /\ Partition \in Loaded.members[m].holds
-  /\ Written(<<Record("Current", m, 1, Epoch, {})>>)
+\* GroupMetadataManager.consumerGroupHeartbeat of a member that joins.
+Joining(m, holds) ==
+  <<Of("Member", m, 1), Of("Group", "", 1), Of("Target", m, 1), Of("Targets", "", 1),
+    Record("Current", m, 1, Epoch, holds)>>
+Join(m, holds) ==
+  /\ m \notin DOMAIN Loaded.members /\ MayHold(m, holds)
+  /\ Written(Joining(m, holds))
+
+\* ... of one that comes to a newer epoch: with the partition, or without it.
+Follow(m, holds) ==
+  /\ m \in DOMAIN Loaded.members /\ MayHold(m, holds)
+  /\ Written(<<Record("Current", m, 1, Epoch, holds)>>)
 
 \* ... of one whose client id, rack or subscription changed.
 Rename(m) ==
@@ -72,7 +76,8 @@ Delete ==
 Init == log = <<>> /\ writes = 0
 Next ==
   /\ writes < MaxWrites
-  /\ \/ \E m \in Members : Join(m) \/ Take(m) \/ GiveBack(m) \/ Rename(m) \/ Leave(m)
+  /\ \/ \E m \in Members : \/ \E holds \in {{}, {Partition}} : Join(m, holds) \/ Follow(m, holds)
+                           \/ Rename(m) \/ Leave(m)
      \/ Delete
 
 (***************************************************************************)
