@@ -20,7 +20,7 @@ from conformance.load.classes import ReleaseClasses
 from conformance.load.compactions import AS_IT_IS, Exploration, Variant
 from conformance.load.meaning import GroupRecords, Reading
 from conformance.load.partition import PartitionLog
-from conformance.load.specification import MODEL, SpecifiedLoad
+from conformance.load.specification import MODEL, SpecifiedLoad, specified_load
 from conformance.verdict import Verdict
 
 SAMPLE = 40
@@ -118,7 +118,7 @@ def judge_release(
 ) -> ReleaseVerdict:
     """What a release makes of a log; without classes, by the specification alone."""
     groups = Reading(_schemas(tuple(jars))).groups(log.records)
-    judge = _Judge(SpecifiedLoad(specifications[MODEL], release), classes)
+    judge = _Judge(specified_load(specifications[MODEL], release), classes)
     judges = ("specification", *(("classes",) if classes else ()))
     return ReleaseVerdict(release, tuple(judge.group(group) for group in groups), judges)
 

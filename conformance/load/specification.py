@@ -17,6 +17,8 @@ from conformance.toml import decode
 
 MODEL = "load/log-2m"
 """The model that has the specification; the rules are those of the release."""
+_MANY = 1_000_000
+"""Steps of loads that are kept."""
 _TABLE = Path(__file__).parent / "rules.toml"
 
 
@@ -40,6 +42,17 @@ def _has(release: tuple[int, int, int], since: list[str]) -> bool:
     return release >= own[0] if own else release >= max(firsts)
 
 
+_LOADS: dict[str, SpecifiedLoad] = {}
+"""By release: a process goes on with what it has computed for other partitions."""
+
+
+def specified_load(specification: Specification, release: str) -> SpecifiedLoad:
+    """The specification's loads for a release."""
+    if release not in _LOADS or _LOADS[release].is_large:
+        _LOADS[release] = SpecifiedLoad(specification, release)
+    return _LOADS[release]
+
+
 class SpecifiedLoad:
     """Loads by the specification. States and records are numbered, each step is computed once."""
 
@@ -53,6 +66,11 @@ class SpecifiedLoad:
         self._steps: dict[tuple[int, int], int] = {}
         self._empty = self._number(cast("Fn", spec.value("EmptyLoad")))
         self._explored: dict[tuple[object, ...], Exploration] = {}
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it keeps so much that a new one is better."""
+        return len(self._steps) > _MANY
 
     def explore(self, group: GroupRecords) -> Exploration:
         """The loads of a group's records under all compactions; states are numbers."""

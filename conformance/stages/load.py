@@ -12,6 +12,7 @@ from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, StageFinished, StageStarted
+from conformance.inspect.reading.names import CONSUMER_OFFSETS
 from conformance.inspect.specifications import Specifications
 from conformance.inspect.workers import OnDemand
 from conformance.kafka.jars import kafka_jars, release_of
@@ -27,7 +28,7 @@ from conformance.load.judgement import (
 from conformance.load.partition import PartitionLog, read_partition
 from conformance.load.specification import MODEL
 from conformance.printable import counted
-from conformance.stages.context import Context
+from conformance.stages.context import Context, stage
 from conformance.verdict import Verdict
 
 STAGE = "load"
@@ -65,6 +66,19 @@ def releases_of(given: Iterable[str]) -> list[str]:
     return releases
 
 
+def folders_of(brokers: Mapping[str, Sequence[str]]) -> list[Path]:
+    """The longest copy of each partition of __consumer_offsets in brokers' data directories."""
+    longest: dict[str, tuple[int, int, Path]] = {}
+    for directory in (Path(place) for places in brokers.values() for place in places):
+        for folder in sorted(directory.glob(f"{CONSUMER_OFFSETS}-*")):
+            segments = [path for path in folder.glob("*.log") if path.stem.isdigit()]
+            if folder.name.rpartition("-")[2].isdigit() and segments:
+                newest = max(segments)
+                copy = (int(newest.stem), newest.stat().st_size, folder)
+                longest[folder.name] = max(longest.get(folder.name, copy), copy)
+    return [folder for _, (_, _, folder) in sorted(longest.items())]
+
+
 def load(
     context: Context,
     folders: Sequence[Path],
@@ -74,6 +88,10 @@ def load(
     master: str | None = None,
 ) -> list[PartitionVerdicts]:
     """Judge each folder for each release."""
+    if not folders:
+        with stage(context, STAGE, ", ".join(releases)) as outcome:
+            outcome.summary = f"there is no copy of {CONSUMER_OFFSETS} to load"
+        return []
     jars = {release: kafka_jars(release).classpath for release in releases}
     specifications = Specifications()
     specifications.prepare([MODEL])

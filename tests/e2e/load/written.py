@@ -277,6 +277,12 @@ def offset(group: str, partition: int, at: int, topic: str = "t") -> Written:
     return Written("OffsetCommit", key, value, version=3)
 
 
+_SUBSCRIPTION = "AAAAAAABAAF0/////w=="
+"""ConsumerProtocolSubscription version 0: topic t."""
+_ASSIGNMENT = "AAAAAAABAAF0AAAAAQAAAAD/////"
+"""ConsumerProtocolAssignment version 0: t-0."""
+
+
 def classic(group: str, generation: int, *members: str) -> Written:
     """A generation of a classic group."""
     value = {
@@ -293,8 +299,8 @@ def classic(group: str, generation: int, *members: str) -> Written:
                 "clientHost": "/10.0.0.1",
                 "rebalanceTimeout": 60000,
                 "sessionTimeout": 45000,
-                "subscription": "AAAAAAAA",
-                "assignment": "AAAAAAAA",
+                "subscription": _SUBSCRIPTION,
+                "assignment": _ASSIGNMENT,
             }
             for name in members
         ],
