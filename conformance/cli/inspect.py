@@ -23,6 +23,9 @@ from conformance.inspect.reading.reader import read
 from conformance.inspect.workers import OnDemand
 from conformance.kafka.jars import chosen_jars
 from conformance.printable import counted
+from conformance.stages.context import Context
+from conformance.stages.load import folders_of, releases_of
+from conformance.stages.load import load as load_stage
 
 _SHOWN = 20
 _EVERY = 0.3
@@ -69,6 +72,13 @@ def inspect_command(
     ] = True,
     version: VersionOption = None,
     kafka_lib: LibOption = None,
+    load: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--load",
+            help="Say whether these releases load the copies of __consumer_offsets: kafka-4.4.0.",
+        ),
+    ] = None,
     master: MasterOption = None,
     report: ReportOption = None,
     compare: CompareOption = None,
@@ -85,6 +95,7 @@ def inspect_command(
             None if until is None else moment(until),
         )
         layouts = tuple(log_layout or ())
+        releases = releases_of(load) if load else []
         inputs = Inputs(brokers_of(brokers), tuple(logs or ()), filters, verify, zone, layouts)
         jars = chosen_jars(version, kafka_lib)
         tell = _Progress(work, "inspect")
@@ -108,6 +119,9 @@ def inspect_command(
         with written_aside(output / "index.html") as aside:
             aside.write_text(page.dumps(inspection), encoding="utf-8")
         _report(work, inspection, subject, output, time.monotonic() - started)
+        if releases:
+            context = Context(work.settings, work.emit)
+            load_stage(context, folders_of(inputs.brokers), releases, classes=True)
 
 
 class _Progress:

@@ -76,6 +76,10 @@ COMMANDS = {
         "inspect:inspect_command",
         "Check copies of brokers' data directories and server logs for faults.",
     ),
+    "load": (
+        "load:load",
+        "Say whether releases of Kafka load a copy of __consumer_offsets, compacted or not.",
+    ),
     "tap": (
         "tap:tap",
         "Proxy clients' connections to a broker: record messages, and disturb them by rules.",

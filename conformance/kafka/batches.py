@@ -91,25 +91,41 @@ def batch_bytes(
 ) -> bytes:
     """A batch of records without keys, as a producer without an id writes it. Each record is a
     millisecond younger than the one before."""
-    records = tuple(
+    records = [(None, value) for value in values]
+    return keyed_batch(
+        records, first_ms=first_ms, base_offset=base_offset, leader_epoch=leader_epoch
+    )
+
+
+def keyed_batch(
+    records: Sequence[tuple[bytes | None, bytes | None]],
+    *,
+    first_ms: int,
+    base_offset: int = 0,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    producer_id: int = -1,
+    attributes: int = 0,
+) -> bytes:
+    """A batch of records with keys and values. `attributes` are the header's."""
+    written = tuple(
         Record(
             attributes=i8(0),
             timestamp=TZAwareMicros.parse(_EPOCH + timedelta(milliseconds=first_ms + number)),
             offset=i64(base_offset + number),
-            key=None,
+            key=key,
             value=value,
             headers=(),
         )
-        for number, value in enumerate(values)
+        for number, (key, value) in enumerate(records)
     )
     buffer = BytesIO()
     batch = NewRecordBatch(
-        producer_id=i64(-1),
-        producer_epoch=i16(-1),
+        producer_id=i64(producer_id),
+        producer_epoch=i16(-1 if producer_id < 0 else 0),
         partition_leader_epoch=i32(leader_epoch),
-        base_sequence=i32(-1),
-        records=records,
-        attributes=i16(0),
+        base_sequence=i32(-1 if producer_id < 0 else 0),
+        records=written,
+        attributes=i16(attributes),
     )
     write_new_batch(buffer, batch)
     return buffer.getvalue()

@@ -224,6 +224,11 @@ _GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_del
 _RUNTIME_COMMANDS: Final = ({"command": "runtime_reset", "brokers": 1, "max_batch": 1},)
 
 
+def bridge_channel(release: str) -> AdapterChannel:
+    """A bridge of a release that plays no system. EnvironmentProblem if it cannot be had."""
+    return _bridge(release, _name(release), ())
+
+
 def _bridge(release: str, name: str, greeting: Sequence[Mapping[str, object]]) -> AdapterChannel:
     """A bridge that can set up what the greeting asks for. EnvironmentProblem if it cannot."""
     channel = CHANNELS.borrow(_name(release), lambda: BridgeTransport(_command(release)), _LIMITS)

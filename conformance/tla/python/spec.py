@@ -802,6 +802,17 @@ class Spec:
         definition = self.program.operator(name, "a state function")
         return self._function_of(definition)
 
+    def operator_function(self, name: str) -> Callable[..., Value]:
+        """A constant operator with parameters as a function of its arguments."""
+        definition = self.program.operator(name, "an operator")
+        if any(param.arity for param in definition.params):
+            raise UnsupportedError(f"{definition.location}: {name} takes an operator as argument.")
+        compiled = self._settled(
+            self.machine.expression(definition.body, definition.params),
+            lambda spec: spec.machine.expression(definition.body, definition.params),
+        )
+        return lambda *arguments: value_of(compiled((), (), *arguments))
+
     def constant_set(self, node: s.Expr) -> Unforced | None:
         """The value of a constant expression, a set perhaps kept as a rule; None if it is none."""
         if not self.machine.analysis.of(node).constant:

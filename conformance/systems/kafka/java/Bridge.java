@@ -39,6 +39,7 @@ public final class Bridge {
   private final Members members = new Members();
   private Groups groups;
   private Runtimes runtimes;
+  private Loads loads;
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -123,6 +124,9 @@ public final class Bridge {
     if (name.startsWith(Members.PREFIX)) {
       return members.run(name, command);
     }
+    if (name.startsWith(Loads.PREFIX)) {
+      return loads().run(name, command);
+    }
     switch (name) {
       case "hello" -> {
         return json.writeValueAsString((String) Kafka.callStatic(Kafka.type("AppInfoParser"), "getVersion"));
@@ -158,6 +162,13 @@ public final class Bridge {
       runtimes = new Runtimes(folder);
     }
     return runtimes;
+  }
+
+  private Loads loads() {
+    if (loads == null) {
+      loads = new Loads();
+    }
+    return loads;
   }
 
   private String step(String name, Broker broker, JsonNode command) throws Exception {

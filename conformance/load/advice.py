@@ -1,0 +1,41 @@
+"""What an operator does about a load that fails, or that loads another state."""
+
+from __future__ import annotations
+
+from conformance.load.judgement import LoadAnswer, LoadFault
+
+_OWNERS = (
+    "load with a release that has KAFKA-19862 (4.0.2, 4.1.2, 4.2.0 and later); or stop the group's "
+    "members, wait until the group is empty, and delete it before the upgrade."
+)
+_TOMBSTONES = (
+    "delete the group with the release that runs now; or write its tombstones to the partition in "
+    "the order current assignment, target assignment, member, target assignment metadata, group."
+)
+_BY_RULE = {
+    "Unreadable": "keep the release that wrote the record, or delete the group with that release.",
+    "GroupHasOtherType": (
+        "delete the group's offsets before the upgrade, or choose a release that lets a streams "
+        "group follow its own offsets (KAFKA-20254: 4.2.1, 4.3.0 and later)."
+    ),
+    "PartitionHasOwner": _OWNERS,
+    "PartitionHasOtherOwner": _OWNERS,
+    "TaskHasProcess": _OWNERS,
+    "TaskHasOtherProcess": _OWNERS,
+    "ShareGroupIsAbsent": "load with 4.1.0 or later (KAFKA-19453).",
+    "SharingIsUnknown": "load with 4.1.0 or later: share groups of 4.0 were early access.",
+}
+_BESIDE = (
+    "it happens to a load that runs while the cleaner rewrites the log. Elect another leader of "
+    "the partition: the log is then loaded anew. To keep it from happening, "
+)
+
+
+def advice(fault: LoadFault) -> str:
+    """One sentence or two, in the imperative."""
+    if fault.answer is LoadAnswer.FORGOTTEN:
+        return "do not go back to this release, or delete the group before."
+    if fault.answer is LoadAnswer.OTHER_STATE:
+        return "compare the group with `kafka-consumer-groups.sh --describe` after the load."
+    words = _BY_RULE.get(fault.rule, _TOMBSTONES)
+    return f"{_BESIDE}{words}" if fault.is_beside_the_cleaner else words

@@ -1,0 +1,101 @@
+"""`kconform load` and `kconform inspect --load`: what they print, and with which code they end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from conformance.resources import resource_root
+from tests.e2e.load.example import FOLDER, segment
+from tests.e2e.load.written import SEGMENT
+
+EXAMPLE = resource_root() / FOLDER
+
+
+def kconform(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "conformance.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_the_shipped_log_is_what_kafka_serialises() -> None:
+    assert (EXAMPLE / SEGMENT).read_bytes() == segment()
+
+
+def test_one_release_loads_it_and_another_does_not() -> None:
+    answer = kconform("load", EXAMPLE, "--kafka", "4.1.0,4.4.0", "--json")
+
+    report = json.loads(answer.stdout)
+    verdicts = {s["figures"]["release"]: s["verdict"] for s in report["stages"]}
+    rules = {finding["formula"] for finding in report["findings"]}
+    assert answer.returncode == 1
+    assert verdicts == {"4.1.0": "fail", "4.4.0": "pass"}
+    assert rules == {"GroupHasOtherType", "PartitionHasOwner"}
+    assert all("What to do" in " ".join(finding["story"]) for finding in report["findings"])
+    assert all(s["figures"]["compared"] for s in report["stages"])
+
+
+def test_the_specification_alone_says_the_same() -> None:
+    answer = kconform("load", EXAMPLE, "--kafka", "4.1.0", "--no-classes", "--json")
+
+    report = json.loads(answer.stdout)
+    assert answer.returncode == 1
+    assert {f["formula"] for f in report["findings"]} == {"GroupHasOtherType", "PartitionHasOwner"}
+    assert report["stages"][0]["figures"]["compared"] == 0
+
+
+def test_an_inspection_judges_the_longest_copy(tmp_path: Path) -> None:
+    for broker, size in (("b1", None), ("b2", 100)):
+        copy = tmp_path / broker / EXAMPLE.name
+        copy.mkdir(parents=True)
+        (copy / SEGMENT).write_bytes((EXAMPLE / SEGMENT).read_bytes()[:size])
+
+    answer = kconform(
+        "inspect", f"b1={tmp_path}/b1", f"b2={tmp_path}/b2", "-o", tmp_path / "findings",
+        "--load", "kafka-4.1.0", "--json",
+    )  # fmt: skip
+
+    stages = {s["stage"]: s for s in json.loads(answer.stdout)["stages"]}
+    assert answer.returncode == 1
+    assert stages["load"]["verdict"] == "fail"
+    assert stages["load"]["figures"]["folder"] == str(tmp_path / "b1" / EXAMPLE.name)
+
+
+def test_nothing_to_load_is_no_pass(tmp_path: Path) -> None:
+    folder = tmp_path / EXAMPLE.name
+    folder.mkdir()
+    (folder / SEGMENT).touch()
+
+    answer = kconform("load", folder, "--kafka", "4.4.0", "--no-classes")
+
+    assert answer.returncode == 3, answer.stdout
+    assert "nothing to load" in answer.stdout
+
+
+def test_a_damaged_log_is_no_pass(tmp_path: Path) -> None:
+    folder = tmp_path / EXAMPLE.name
+    shutil.copytree(EXAMPLE, folder)
+    data = bytearray((folder / SEGMENT).read_bytes())
+    data[-1] ^= 1
+    (folder / SEGMENT).write_bytes(data)
+
+    answer = kconform("load", folder, "--kafka", "4.4.0", "--no-classes")
+
+    assert answer.returncode == 3, answer.stdout
+    assert "its checksum is wrong" in answer.stdout
+
+
+def test_mistakes_of_users(tmp_path: Path) -> None:
+    for arguments, words in (
+        ((tmp_path, "--kafka", "4.4.0"), "holds no segment"),
+        ((tmp_path / "absent", "--kafka", "4.4.0"), "is no folder"),
+        ((EXAMPLE, "--kafka", "3.9.0"), "from 4.0.0 on"),
+        ((EXAMPLE, "--kafka", "newest"), "no version of Kafka"),
+        ((EXAMPLE, "--kafka", ","), "names no release"),
+    ):
+        answer = kconform("load", *arguments, "--no-classes")
+        assert answer.returncode == 2, answer.stdout
+        assert words in answer.stderr
+        assert "Traceback" not in answer.stderr
