@@ -231,9 +231,10 @@ Restart(b, clean) ==
          /\ since' = [since EXCEPT ![b] = End(log[b])]
   /\ UNCHANGED <<leader, epoch, log, hw, answers, client, sent, acks>>
 
-\* ProducerStateManager.removeExpiredProducers: leaders and followers each by themselves.
+\* ProducerStateManager.removeExpiredProducers: leaders and followers each by themselves. Once: late
+\* copies are appended again after it, and a log that is empty or whole has not seen it.
 Expire(b) ==
-  /\ Expirations /\ producer[b] # NoEntry
+  /\ Expirations /\ producer[b] # NoEntry /\ since[b] = 0
   /\ producer' = [producer EXCEPT ![b] = NoEntry]
   /\ since' = [since EXCEPT ![b] = End(log[b])]
   /\ UNCHANGED <<leader, epoch, log, hw, snapshots, answers, client, sent, acks>>

@@ -107,6 +107,7 @@ OWN_ADAPTERS = (
     "directories",
     "group",
     "offsets",
+    "produce",
     "replication",
     "runtime",
 )
