@@ -24,6 +24,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "directories": "conformance.systems.directories:create",
         "group": "conformance.systems.group:create",
         "offsets": "conformance.systems.offsets:create",
+        "produce": "conformance.systems.produce:create",
         "replication": "conformance.systems.replication:create",
         "runtime": "conformance.systems.runtime:create",
     }
@@ -38,6 +39,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "directories": ("DirectoryMove",),
         "group": ("GroupMembership",),
         "offsets": ("GroupOffsets", "MemberOffsets"),
+        "produce": ("IdempotentProduce",),
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": ("CoordinatorStore",),
     }

@@ -51,6 +51,7 @@ class Errors(IntEnum):
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
@@ -200,6 +201,18 @@ class FetchSessionTopicIdException(ApiException):
     code = Errors.FETCH_SESSION_TOPIC_ID_ERROR
 
 
+class OutOfOrderSequenceException(ApiException):
+    """The batch's sequence does not follow the last one of its producer (KIP-98)."""
+
+    code = Errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+class InvalidProducerEpochException(ApiException):
+    """A newer epoch of the producer has written here."""
+
+    code = Errors.INVALID_PRODUCER_EPOCH
+
+
 _CLASS_OF: dict[Errors, type[ApiException]] = {
     cls.code: cls
     for cls in (
@@ -218,5 +231,7 @@ _CLASS_OF: dict[Errors, type[ApiException]] = {
         StaleBrokerEpochException,
         OffsetMovedToTieredStorageException,
         FetchSessionTopicIdException,
+        OutOfOrderSequenceException,
+        InvalidProducerEpochException,
     )
 }

@@ -21,6 +21,8 @@ from .log_types import (
     OffsetsOutOfOrderException,
     UnexpectedAppendOffsetException,
 )
+from .producer_state.producer_append_info import AppendOrigin
+from .producer_state.producer_state_manager import ProducerStateManager
 from .records import MAGIC_VALUE_V2, MemoryRecords, RecordBatch, in_format
 from .scheduler import Scheduler
 from .types import (
@@ -52,6 +54,7 @@ class Log:
         log_start_offset: int,
         recovery_point: int,
         leader_epoch_cache: LeaderEpochFileCache | None,
+        producer_state_manager: ProducerStateManager,
         config: LogConfig,
         disk: Disk,
         scheduler: Scheduler,
@@ -62,6 +65,7 @@ class Log:
         self.config = config
         self.topic_id: str | None = None
         self.leader_epoch_cache = leader_epoch_cache
+        self.producer_state_manager = producer_state_manager
         self._disk = disk
         self._scheduler = scheduler
         self._concurrency = concurrency
@@ -118,10 +122,17 @@ class Log:
         with self._lock:
             return [batch for segment in self._segments for batch in segment.batches]
 
-    def append_as_leader(self, records: MemoryRecords, leader_epoch: int) -> LogAppendInfo:
+    def append_as_leader(
+        self,
+        records: MemoryRecords,
+        leader_epoch: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> LogAppendInfo:
         """Give the records offsets from the log end on, stamp `leader_epoch`, append.
 
-        Raises `CorruptRecordException` for a wrong CRC; nothing is appended then.
+        A producer's batch that is there already is not appended again: its offsets are answered.
+        Raises `CorruptRecordException` for a wrong CRC, `InvalidProducerEpochException` and
+        `OutOfOrderSequenceException` for a producer's batch; nothing is appended then.
         """
         with self._lock:
             stamped = []
@@ -131,7 +142,7 @@ class Log:
                 for converted in in_format(batch, self.config.message_format):
                     stamped.append(converted.with_offset_and_epoch(offset, leader_epoch))
                     offset = stamped[-1].next_offset
-            return self._append(tuple(stamped))
+            return self._append(tuple(stamped), origin)
 
     def append_as_follower(self, records: MemoryRecords) -> LogAppendInfo:
         """Append as the leader stamped them.
@@ -151,17 +162,23 @@ class Log:
                 raise UnexpectedAppendOffsetException(
                     batches[0].base_offset, previous, self._log_end_offset
                 )
-            return self._append(batches)
+            return self._append(batches, AppendOrigin.REPLICATION)
 
-    def _append(self, batches: tuple[RecordBatch, ...]) -> LogAppendInfo:
+    def _append(self, batches: tuple[RecordBatch, ...], origin: AppendOrigin) -> LogAppendInfo:
         if not batches:
             return LogAppendInfo(-1, -1, None, 0, self._log_start_offset)
         for batch in batches:
             self._assign_epoch_of(batch)
         size = sum(batch.size_in_bytes for batch in batches)
         last = batches[-1]
-        self._maybe_roll(size, batches[0].base_offset, last.last_offset).append(batches)
+        segment = self._maybe_roll(size, batches[0].base_offset, last.last_offset)
+        duplicate = self._duplicate_of(batches) if origin is AppendOrigin.CLIENT else None
+        if duplicate is not None:
+            return LogAppendInfo(*duplicate, self.latest_epoch, 0, self._log_start_offset)
+        producers = self.producer_state_manager.prepare(batches, origin)
+        segment.append(batches)
         self._log_end_offset = last.next_offset
+        self.producer_state_manager.update(producers, last.next_offset)
         return LogAppendInfo(
             first_offset=batches[0].base_offset,
             last_offset=last.last_offset,
@@ -171,6 +188,11 @@ class Log:
             max_timestamp=max(batch.max_timestamp for batch in batches),
             batch_count=len(batches),
         )
+
+    def _duplicate_of(self, batches: tuple[RecordBatch, ...]) -> tuple[int, int] | None:
+        """The offsets of the first batch that is there already: a produce has one of each."""
+        known = map(self.producer_state_manager.find_duplicate, batches)
+        return next((offsets for offsets in known if offsets is not None), None)
 
     def _assign_epoch_of(self, batch: RecordBatch) -> None:
         cache = self.leader_epoch_cache
@@ -198,6 +220,8 @@ class Log:
                 return self._segments[-1]
             segment = LogSegment(self._disk, self.directory, base)
             self._segments.append(segment)
+            self.producer_state_manager.update((), base)
+            self.producer_state_manager.take_snapshot()
             self._scheduler.schedule_once("flush-log", lambda: self.flush(base))
             return segment
 
@@ -223,6 +247,9 @@ class Log:
                 self.leader_epoch_cache.truncate_from_end(target_offset)
             self._log_start_offset = min(target_offset, self._log_start_offset)
             self._recovery_point = min(target_offset, self._recovery_point)
+            self.producer_state_manager.rebuild(
+                self.batches(), self._log_start_offset, target_offset
+            )
             if self.high_watermark > self._log_end_offset:
                 self.update_high_watermark(self._log_end_offset)
             return True
@@ -245,6 +272,7 @@ class Log:
             self._log_end_offset = new_offset
             self._log_start_offset = new_offset if log_start_offset is None else log_start_offset
             self._recovery_point = new_offset
+            self.producer_state_manager.truncate_fully_and_start_at(new_offset)
             # KAFKA-9491: the high watermark must not stay below the new log start.
             self.update_high_watermark(new_offset)
 
@@ -297,6 +325,7 @@ class Log:
             self._log_start_offset = new_log_start_offset
             if self.leader_epoch_cache is not None:
                 self.leader_epoch_cache.truncate_from_start(new_log_start_offset)
+            self.producer_state_manager.on_log_start_offset_incremented(new_log_start_offset)
             return True
 
     def delete_old_segments(self) -> int:
@@ -316,6 +345,7 @@ class Log:
             for segment in self._segments[:count]:
                 segment.delete()
             del self._segments[:count]
+            self.producer_state_manager.remove_snapshots_before(self.base_offset)
             return count
 
     def _deletable_segments(self) -> int:
@@ -460,12 +490,20 @@ class Log:
             self.directory = directory
             for segment in self._segments:
                 segment.move_to(directory)
+            self.producer_state_manager.move_to(directory)
             if self.leader_epoch_cache is not None:
                 self.leader_epoch_cache.move_to(LeaderEpochCheckpointFile(self._disk, directory))
 
-    def close(self) -> None:
-        """Give the files back."""
+    def remove_expired_producers(self) -> None:
+        """Forget producers that have been silent for longer than producer.id.expiration.ms."""
         with self._lock:
+            self.producer_state_manager.remove_expired_producers()
+
+    def close(self) -> None:
+        """Give the files back; the producers' state is kept for the next start."""
+        with self._lock:
+            if not self._closed:
+                self.producer_state_manager.take_snapshot()
             self._closed = True
             for segment in self._segments:
                 segment.close()

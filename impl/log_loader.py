@@ -1,19 +1,28 @@
 """Makes a log from what its directory holds, whole or after a crash.
 
 Source: LogLoader. Segments from the recovery point on are checked batch by batch and cut at the
-first bad one; the epoch cache is healed to what the log holds.
+first bad one; the epoch cache is healed to what the log holds, and the producers' state is read
+from their newest snapshot and the log behind it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from .checkpoint import LeaderEpochCheckpointFile
+from .clock import Clock, MockClock
 from .concurrency import Concurrency
 from .disk import Disk
 from .leader_epoch_file_cache import LeaderEpochFileCache
 from .log import Log, open_epoch_cache
 from .log_segment import LogSegment
 from .log_types import LogConfig
-from .records import MAGIC_VALUE_V2
+from .producer_state.producer_state_manager import (
+    ProducerStateManager,
+    ProducerStateManagerConfig,
+)
+from .records import MAGIC_VALUE_V2, RecordBatch
 from .scheduler import Scheduler
 from .types import TopicPartition
 
@@ -29,8 +38,13 @@ def load_log(
     log_start_offset: int = 0,
     recovery_point: int = 0,
     had_clean_shutdown: bool = False,
+    clock: Clock | None = None,
+    producers: ProducerStateManagerConfig | None = None,
 ) -> Log:
-    """The log in `directory`, made if absent. Offsets are those of the broker's checkpoints."""
+    """The log in `directory`, made if absent. Offsets are those of the broker's checkpoints.
+
+    Without a `clock` no producer expires.
+    """
     config = config or LogConfig()
     cache = _epoch_cache(directory, disk, scheduler, concurrency, config)
     segments = _load_segments(directory, disk, recovery_point, had_clean_shutdown, cache)
@@ -45,6 +59,19 @@ def load_log(
     if cache is not None:
         cache.truncate_from_end(log_end_offset)
         cache.truncate_from_start(start)
+    make = partial(
+        ProducerStateManager,
+        topic_partition,
+        directory,
+        disk,
+        clock or MockClock(),
+        producers or ProducerStateManagerConfig(),
+    )
+    if not had_clean_shutdown:
+        _recover_producers(make, segments, start, recovery_point)
+    state = make()
+    state.remove_stray_snapshots({segment.base_offset for segment in segments})
+    state.rebuild(_batches(segments), start, log_end_offset)
     flushed = log_end_offset if had_clean_shutdown else min(recovery_point, log_end_offset)
     return Log(
         topic_partition,
@@ -53,6 +80,7 @@ def load_log(
         start,
         flushed,
         cache,
+        state,
         config,
         disk,
         scheduler,
@@ -101,3 +129,25 @@ def _recover_epochs(segment: LogSegment, cache: LeaderEpochFileCache) -> None:
         epoch = batch.partition_leader_epoch
         if epoch >= 0 and (latest is None or epoch > latest):
             cache.assign(epoch, batch.base_offset)
+
+
+def _recover_producers(
+    make: Callable[[], ProducerStateManager],
+    segments: list[LogSegment],
+    log_start_offset: int,
+    recovery_point: int,
+) -> None:
+    """Write a snapshot behind each segment that was not flushed (LogLoader.recoverSegment).
+
+    Each manager is for this alone; the log's own reads the snapshots (KAFKA-10832).
+    """
+    for segment in segments:
+        if segment.next_offset > recovery_point:
+            manager = make()
+            manager.rebuild(_batches(segments), log_start_offset, segment.base_offset)
+            manager.replay(segment.batches)
+            manager.take_snapshot()
+
+
+def _batches(segments: list[LogSegment]) -> list[RecordBatch]:
+    return [batch for segment in segments for batch in segment.batches]

@@ -9,12 +9,15 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 MAGIC_VALUE_V0 = 0
 MAGIC_VALUE_V1 = 1
 MAGIC_VALUE_V2 = 2
 
 _BODY_V2 = struct.Struct(">hiqqqhii")
+_PRODUCER = struct.Struct(">qhi")
+_PRODUCER_AT = struct.calcsize(">hiqq")
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _COMPRESSION_MASK = 0x07
@@ -54,12 +57,25 @@ class Record:
     offset_delta: int = 0
 
 
-def encode_body_v2(records: Sequence[Record], max_timestamp: int) -> bytes:
-    """Uncompressed, without producer state; `records` carry their offset deltas."""
+class ProducerInfo(NamedTuple):
+    """Whose batch it is, and the sequence of its first record (KIP-98); -1 if of nobody."""
+
+    producer_id: int = -1
+    epoch: int = -1
+    base_sequence: int = -1
+
+
+NO_PRODUCER = ProducerInfo()
+"""Of a batch without a producer id, and of the formats before magic 2."""
+
+
+def encode_body_v2(
+    records: Sequence[Record], max_timestamp: int, producer: ProducerInfo = NO_PRODUCER
+) -> bytes:
+    """Uncompressed; `records` carry their offset deltas."""
     base_timestamp = records[0].timestamp
-    out = bytearray(
-        _BODY_V2.pack(0, len(records) - 1, base_timestamp, max_timestamp, -1, -1, -1, len(records))
-    )
+    count = len(records)
+    out = bytearray(_BODY_V2.pack(0, count - 1, base_timestamp, max_timestamp, *producer, count))
     for record in records:
         payload = bytearray(b"\0")
         _put_varint(payload, record.timestamp - base_timestamp)
@@ -73,6 +89,11 @@ def encode_body_v2(records: Sequence[Record], max_timestamp: int) -> bytes:
         _put_varint(out, len(payload))
         out += payload
     return bytes(out)
+
+
+def producer_of(body: bytes) -> ProducerInfo:
+    """The producer of a body of magic 2."""
+    return ProducerInfo(*_PRODUCER.unpack_from(body, _PRODUCER_AT))
 
 
 def encode_body_legacy(records: Sequence[Record], magic: int) -> bytes:

@@ -16,6 +16,8 @@ from .errors import CorruptRecordException
 from .record_format import MAGIC_VALUE_V0 as MAGIC_VALUE_V0
 from .record_format import MAGIC_VALUE_V1 as MAGIC_VALUE_V1
 from .record_format import MAGIC_VALUE_V2 as MAGIC_VALUE_V2
+from .record_format import NO_PRODUCER as NO_PRODUCER
+from .record_format import ProducerInfo as ProducerInfo
 from .record_format import Record as Record
 from .record_format import (
     crc32c,
@@ -23,6 +25,7 @@ from .record_format import (
     decode_body_v2,
     encode_body_legacy,
     encode_body_v2,
+    producer_of,
 )
 
 LOG_OVERHEAD = 12
@@ -79,8 +82,12 @@ class RecordBatch:
         base_offset: int = 0,
         partition_leader_epoch: int = -1,
         magic: int = MAGIC_VALUE_V2,
+        producer: ProducerInfo = NO_PRODUCER,
     ) -> RecordBatch:
-        """Encode `records`, numbered from `base_offset`. Legacy magic ignores the leader epoch."""
+        """Encode `records`, numbered from `base_offset`.
+
+        Legacy magic ignores the leader epoch and the producer.
+        """
         numbered = tuple(
             record if record.offset_delta == i else _at_delta(record, i)
             for i, record in enumerate(records)
@@ -89,7 +96,7 @@ class RecordBatch:
             raise ValueError("a batch holds at least one record")
         max_timestamp = max(record.timestamp for record in numbered)
         if magic >= MAGIC_VALUE_V2:
-            body = encode_body_v2(numbered, max_timestamp)
+            body = encode_body_v2(numbered, max_timestamp, producer)
             crc = crc32c(body)
         else:
             body = encode_body_legacy(numbered, magic)
@@ -104,6 +111,11 @@ class RecordBatch:
     def next_offset(self) -> int:
         """The offset after the batch's last one."""
         return self.last_offset + 1
+
+    @property
+    def producer(self) -> ProducerInfo:
+        """Who sent the batch, and the sequence of its first record."""
+        return producer_of(self.body) if self.magic >= MAGIC_VALUE_V2 else NO_PRODUCER
 
     def is_valid(self) -> bool:
         """Whether the CRC fits the body."""

@@ -108,6 +108,7 @@ OWN_ADAPTERS = (
     "directories",
     "group",
     "offsets",
+    "produce",
     "replication",
     "runtime",
 )

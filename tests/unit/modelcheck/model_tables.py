@@ -23,6 +23,7 @@ FAMILIES = (
     "runtime",
     "directories",
     "load",
+    "produce",
 )
 ROW = re.compile(r"^\| `([\w/-]+)` \| ([^|]+) \| ((?:ci|nightly) \| .*) \|$", re.MULTILINE)
 

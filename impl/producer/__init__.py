@@ -1,0 +1,1 @@
+"""The idempotent producer's own bookkeeping, without its network."""
