@@ -59,12 +59,13 @@ EndFence(c) ==
 (***************************************************************************)
 MayBeginHere(c) == Idle(c) /\ (IsOver(Now(c).state) \/ Now(c).state = "Ongoing")
 
+WithPartition(parts, p) == parts \union {p}
 Adds(c, epoch, p, txn) ==
   /\ MayWrite(c) /\ MayBeginHere(c) /\ Now(c).epoch = epoch
   /\ LET goesOn == Now(c).state = "Ongoing" IN
        /\ ~(goesOn /\ p \in Now(c).parts)
        /\ OnlyWrites(c, TxnRecord("Ongoing", epoch,
-                                  IF goesOn THEN Now(c).parts \union {p} ELSE {p},
+                                  IF goesOn THEN WithPartition(Now(c).parts, p) ELSE {p},
                                   IF goesOn THEN Now(c).txn ELSE txn,
                                   NoClient, NoTransaction))
 

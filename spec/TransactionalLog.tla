@@ -90,11 +90,13 @@ StableWithout(p) == IF OtherOngoing(p) = {} THEN Len(log) + 1 ELSE First(OtherOn
 \* Only aborted transactions are in the index.
 IsIndexed(kind) == kind = "Aborted"
 
+AfterMarker(p) == NoOffset
+
 \* A marker ends what is open; where nothing is open it changes the log only.
 AppendMarker(p, kind) ==
   /\ MayGrow
   /\ log' = Append(log, Record(kind, p))
-  /\ ongoing' = [ongoing EXCEPT ![p] = NoOffset]
+  /\ ongoing' = [ongoing EXCEPT ![p] = AfterMarker(p)]
   /\ IF ongoing[p] = NoOffset
      THEN UNCHANGED <<unreplicated, abortIndex>>
      ELSE /\ unreplicated' = unreplicated \union {[first |-> ongoing[p], last |-> Len(log)]}
@@ -131,6 +133,8 @@ UnreplicatedOf(records, hw) ==
   {[first |-> First(EndedBy(records, j)) - 1, last |-> j - 1] :
      j \in {i \in (hw + 1)..Len(records) : IsMarker(records[i]) /\ EndedBy(records, i) # {}}}
 
+IndexAfterElection(records) == AbortIndexOf(records)
+
 \* A follower with `end` records leads. What was committed it has; its high watermark may lag, so
 \* that consumers wait.
 ElectFollower(end, hw) ==
@@ -140,7 +144,7 @@ ElectFollower(end, hw) ==
        /\ log' = records
        /\ ongoing' = OngoingOf(records)
        /\ unreplicated' = UnreplicatedOf(records, hw)
-       /\ abortIndex' = AbortIndexOf(records)
+       /\ abortIndex' = IndexAfterElection(records)
   /\ highWatermark' = hw
   /\ leaderChanges' = leaderChanges + 1
   /\ UNCHANGED logStart

@@ -87,7 +87,8 @@ VisibleAsAWhole == \A t \in Transactions : ~({"Open", "Committed"} \subseteq Out
 ToldIsVisible == \A end \in told : "Open" \notin OutcomesOf(end.txn)
 
 \* What a read_committed consumer has got is not taken back (S17).
-ReadOf(p) == ReadsCommitted(log[p], 0, highWatermark[p])
+ReadBound(p) == highWatermark[p]
+ReadOf(p) == ReadsCommitted(log[p], 0, ReadBound(p))
 ReadIsKept == [][\A p \in Partitions : ReadOf(p) \subseteq ReadOf(p)']_vars
 
 \* No consumer waits for ever: what is open in a partition belongs to a transaction that the
@@ -154,9 +155,6 @@ PendingIsLegal ==
 OneRecordInFlight ==
   \A c \in Coordinators : Cardinality({call \in calls :
      call.broker = c /\ call.tenure = coordinators[c].tenure}) <= 1
-
-\* A transaction that is over has no partitions (S5).
-OverIsEmpty == \A c \in Coordinators : IsOver(Now(c).state) => Now(c).parts = {}
 
 \* A coordinator that nothing is pending at knows what its log says (S6).
 MemoryIsTheLog ==

@@ -22,7 +22,7 @@ FAMILIES = (
     "offsets",
     "runtime",
     "directories",
-    "transactions",
+    "transaction",
 )
 ROW = re.compile(r"^\| `([\w/-]+)` \| ([^|]+) \| ((?:ci|nightly) \| .*) \|$", re.MULTILINE)
 
