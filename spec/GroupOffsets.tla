@@ -8,7 +8,7 @@
 (* Kafka: GroupMetadata (offsets, pendingOffsetCommits,                    *)
 (* pendingTransactionalOffsetCommits), GroupMetadataManager.               *)
 (***************************************************************************)
-EXTENDS Integers, Sequences, FiniteSets
+EXTENDS ReadCommitted
 
 CONSTANTS
   MaxCommits,     \* commits of either kind; each commits the next position: 1, 2, ...
@@ -36,7 +36,6 @@ VARIABLES log, inFlight, committed, pending, pendingTxn, failOvers, answered, fa
 vars == <<log, inFlight, committed, pending, pendingTxn, failOvers, answered, failed>>
 GhostVars == {"failOvers", "answered", "failed"}
 
-NoProducer == "none"
 Nothing == [value |-> 0, at |-> 0]
 NonePending == [p \in Producers |-> Nothing]
 Rec(kind, value, producer) == [kind |-> kind, value |-> value, producer |-> producer]
@@ -48,31 +47,25 @@ Init ==
 
 (***************************************************************************)
 (* The log, and what a coordinator that loads it makes of it:              *)
-(* GroupMetadataManager.doLoadGroupsAndOffsets.                            *)
+(* GroupMetadataManager.doLoadGroupsAndOffsets. What is open, and how it   *)
+(* ended, ReadCommitted says, as for any other partition.                  *)
 (***************************************************************************)
 Places == DOMAIN log
 IsCommit(i) == log[i].kind \in {"Commit", "TxnCommit"}
 Commits == {i \in Places : IsCommit(i)}
-Max(places) == CHOOSE i \in places \union {0} : \A j \in places : j <= i
-
-\* Where p's transaction ends to which the record at i belongs; 0: it is open.
-Markers(p) == {i \in Places : log[i].producer = p /\ log[i].kind \in {"Committed", "Aborted"}}
-EndOf(i) ==
-  LET later == {j \in Markers(log[i].producer) : j > i}
-  IN  IF later = {} THEN 0 ELSE CHOOSE j \in later : \A other \in later : j <= other
-OpenOf(p) == {i \in Places : log[i].kind = "TxnCommit" /\ log[i].producer = p /\ EndOf(i) = 0}
+OpenOf(p) == OpenIn(log, p)
 
 \* When the record at i begins to count, 0 if it does not.
 CountsFrom(i) ==
   IF log[i].kind = "Commit" THEN i
-  ELSE IF EndOf(i) # 0 /\ log[EndOf(i)].kind = "Committed" THEN EndOf(i) ELSE 0
+  ELSE IF Outcome(log, i) = "Committed" THEN EndOf(log, i) ELSE 0
 
-LastExpiry == Max({i \in Places : log[i].kind = "Tombstone"})
+LastExpiry == Last({i \in Places : log[i].kind = "Tombstone"})
 Counting == {i \in Commits : CountsFrom(i) > LastExpiry}
 At(i) == IF i = 0 THEN Nothing ELSE [value |-> log[i].value, at |-> i]
 
-Loaded == At(Max(Counting))
-LoadedTxn(p) == At(Max(OpenOf(p)))
+Loaded == At(Last(Counting))
+LoadedTxn(p) == At(Last(OpenOf(p)))
 
 (***************************************************************************)
 (* Requests of clients.                                                    *)
@@ -111,7 +104,7 @@ AcknowledgeAppend(i) ==
   /\ IF log[i].kind = "Commit"
      THEN /\ committed' = IF pending # 0 THEN Newer(i) ELSE committed
           /\ pending' = NoLongerPending(i)
-          /\ answered' = Max({answered, i})
+          /\ answered' = Last({answered, i})
           /\ UNCHANGED pendingTxn
      ELSE /\ pendingTxn' = [pendingTxn EXCEPT ![log[i].producer] =
                IF @.value = log[i].value THEN At(i) ELSE @]

@@ -308,7 +308,7 @@ CleanUp ==
 (***************************************************************************)
 (* Another coordinator: GroupMetadataManager.loadGroup.                    *)
 (***************************************************************************)
-LastGroup == Max({i \in Places : log[i].kind \in {"Group", "GroupTombstone"}})
+LastGroup == Last({i \in Places : log[i].kind \in {"Group", "GroupTombstone"}})
 LoadedGroup ==
   IF LastGroup # 0 /\ log[LastGroup].kind = "Group"
   THEN LET record == log[LastGroup]

@@ -24,6 +24,7 @@ FAMILIES = (
     "directories",
     "load",
     "produce",
+    "transaction",
 )
 ROW = re.compile(r"^\| `([\w/-]+)` \| ([^|]+) \| ((?:ci|nightly) \| .*) \|$", re.MULTILINE)
 
