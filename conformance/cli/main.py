@@ -76,6 +76,10 @@ COMMANDS = {
         "inspect:inspect_command",
         "Check copies of brokers' data directories and server logs for faults.",
     ),
+    "history": (
+        "history:history_command",
+        "Judge what clients sent, polled and committed by the specification's rules.",
+    ),
     "tap": (
         "tap:tap",
         "Proxy clients' connections to a broker: record messages, and disturb them by rules.",
