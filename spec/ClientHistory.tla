@@ -92,13 +92,14 @@ Places(s) ==
   {r.offset : r \in {q \in read : SameValue(s, q)}}
     \union {t.offset : t \in {u \in sent : SameValue(s, u) /\ IsPlaced(u)}}
 
-NoneIsDoubled == \A s \in sent : SentOnce(s) => Cardinality(Places(s)) <= 1
+IsDoubled(s) == SentOnce(s) /\ Cardinality(Places(s)) > 1
 
-IsRenewed == \E s \in sent : s.renewed
+NoneIsDoubled == \A s \in sent : ~IsDoubled(s)
 
 \* An idempotent producer's record is in the log once. A producer that has given a batch up may
 \* take a new epoch and send again what is in flight: its records are `renewed`.
-IdempotentIsWrittenOnce == Idempotence /\ KeepsExposed /\ ~IsRenewed => NoneIsDoubled
+IdempotentIsWrittenOnce ==
+  Idempotence /\ KeepsExposed => \A s \in sent : ~s.renewed => ~IsDoubled(s)
 
 GoesBack(s) == IsPlaced(s) /\ s.after # NoOffset /\ s.offset <= s.after
 
@@ -107,7 +108,8 @@ SendsGrowWithin == \A s \in sent : s.within => ~GoesBack(s)
 SendsGrowBetween == \A s \in sent : ~s.within => ~GoesBack(s)
 
 \* What is sent together, or while another send is out, keeps its order if batches are numbered.
-SentTogetherKeepsOrder == Idempotence /\ KeepsAcknowledged /\ ~IsRenewed => SendsGrowWithin
+SentTogetherKeepsOrder ==
+  Idempotence /\ KeepsAcknowledged => \A s \in sent : s.within /\ ~s.renewed => ~GoesBack(s)
 
 \* What is sent after an answer lies behind it.
 SentAfterAnswerLiesBehind == KeepsAcknowledged => SendsGrowBetween

@@ -162,7 +162,10 @@ def operation_of(value: Edn) -> LoggedOperation | None:
 def _content(value: Mapping[object, Edn]) -> dict[str, object]:
     function, content = value.get("f"), value.get("value")
     if function in {"assign", "subscribe"} and value.get("type") == "ok":
-        return {"assigned": _list(content)} if function == "assign" else {}
+        if function == "subscribe":
+            return {}
+        begins = {"moved": _list(content)} if value.get("seek-to-beginning?") else {}
+        return {"assigned": _list(content), **begins}
     if function not in {"send", "poll", "txn"} or content is None:
         return {}
     sent: list[object] = []

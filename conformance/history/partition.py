@@ -136,9 +136,12 @@ class _Partition:
         self.reads = np.flatnonzero(self.kind == READ)
         self.sends = np.flatnonzero(self.kind == SENT)
         self.placed = (self.kind == SENT) & (self.outcome == OK) & (self.offset != NO_OFFSET)
-        self.known, where = np.unique(self.offset[self.reads], return_index=True)
+        # A read without a value speaks for every record of its offset, so it comes first.
+        by_offset = self.reads[np.lexsort((self.value[self.reads], self.offset[self.reads]))]
+        first = firsts(self.offset[by_offset])
+        self._reader_of_known = by_offset[first]
+        self.known = self.offset[self._reader_of_known]
         """The offsets that were read, growing."""
-        self._reader_of_known = self.reads[where]
         self._gaps()
         self.resent = self.unplaced = 0
 
