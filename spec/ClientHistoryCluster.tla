@@ -19,6 +19,7 @@ CONSTANTS
   Values,              \* what is sent, each value once
   TargetOf,            \* by value: its partition
   TransactionOf,       \* by value: its transaction, or NoTransaction
+  Together,            \* whether what follows in a process is of one operation, or of several
   Readers,
   Committers           \* of them those that commit their positions in a group
 
@@ -91,7 +92,7 @@ Send(v) ==
            {[id |-> v, operation |-> IF IsTransactional(v) THEN TransactionOf[v] ELSE v,
              transactional |-> IsTransactional(v), partition |-> p, value |-> v,
              offset |-> NoOffset, outcome |-> "unknown", after |-> NoOffset,
-             within |-> FALSE, renewed |-> FALSE]}
+             within |-> Together, renewed |-> FALSE]}
       /\ UNCHANGED <<exposed, decision, marked>>
       /\ UNCHANGED readerVars /\ UNCHANGED groupVars
 
@@ -105,11 +106,15 @@ LastAcknowledged(p) ==
       newest == {s \in ends : \A t \in ends : s.offset >= t.offset}
   IN  IF ends = {} THEN NoOffset ELSE (CHOOSE s \in newest : TRUE).offset
 
+AnsweredOffset(v) == inFlight[v]
+
+AnsweredOutcome(v) == "ok"
+
 Acknowledge(v) ==
   LET s == SentRecord(v)
   IN  /\ IsSent(v) /\ ~s.transactional /\ s.outcome = "unknown" /\ MayAcknowledge(v)
       /\ sent' = (sent \ {s}) \union
-           {[s EXCEPT !.outcome = "ok", !.offset = inFlight[v],
+           {[s EXCEPT !.outcome = AnsweredOutcome(v), !.offset = AnsweredOffset(v),
                       !.after = LastAcknowledged(s.partition)]}
       /\ UNCHANGED clusterVars /\ UNCHANGED readerVars /\ UNCHANGED groupVars
 
@@ -217,19 +222,25 @@ Poll(r, p, t) ==
               /\ read' = read \union
                    {[operation |-> IF t = NoTransaction THEN r ELSE t, partition |-> p,
                      value |-> Reading(p, offset), offset |-> offset,
-                     after |-> last[r][p], within |-> FALSE]}
+                     after |-> last[r][p], within |-> Together]}
       /\ UNCHANGED clusterVars /\ UNCHANGED sent /\ UNCHANGED groupVars
 
 (***************************************************************************)
 (* Groups. A commit and a fetch of a position are one step each here.      *)
 (***************************************************************************)
+PositionToCommit(r, p) == position[r][p]
+
+\* What a member committed before: if there is one, and as long as nobody takes over.
+CommittedBefore(p) ==
+  IF Cardinality(Committers) = 1 /\ committed # {} /\ fetched = {} THEN stored[p] ELSE NoOffset
+
 CommitOf(r, p) ==
-  [partition |-> p, offset |-> position[r][p], outcome |-> "ok", processed |-> last[r][p],
-   after |-> NoOffset, began |-> clock, ended |-> clock]
+  [partition |-> p, offset |-> PositionToCommit(r, p), outcome |-> "ok", processed |-> last[r][p],
+   after |-> CommittedBefore(p), began |-> clock, ended |-> clock]
 
 CommitPosition(r, p) ==
   /\ r \in Committers /\ last[r][p] # NoOffset /\ stored[p] < position[r][p]
-  /\ stored' = [stored EXCEPT ![p] = position[r][p]]
+  /\ stored' = [stored EXCEPT ![p] = PositionToCommit(r, p)]
   /\ committed' = committed \union {CommitOf(r, p)}
   /\ clock' = clock + 1
   /\ UNCHANGED fetched

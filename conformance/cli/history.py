@@ -29,8 +29,9 @@ from conformance.workers import workers_for
 
 _SHOWN = 20
 _MILLISECOND = 1_000_000
-_BYTES_OF_A_TRACE = 1_000
-"""By so many bytes of a history Spark and processes are chosen as by a trace."""
+_BYTES_OF_A_TRACE, _BYTES_OF_A_STEP = 20_000, 100
+"""So many bytes of a history are as much work as a trace, and as a step: from 20 GB on Spark pays,
+and from 40 MB other processes do."""
 
 
 class Acks(StrEnum):
@@ -107,7 +108,7 @@ def history_command(
             tempfile.TemporaryDirectory(prefix=".rows-", dir=output) as scratch,
             workers_for(
                 size // _BYTES_OF_A_TRACE,
-                size // 100,
+                size // _BYTES_OF_A_STEP,
                 master=master,
                 processes=jobs or work.settings.jobs or 1,
             ) as workers,

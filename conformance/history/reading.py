@@ -208,9 +208,8 @@ def write_rows(rows: pa.Table, buckets: int, path: Path) -> None:
 
 
 def _empty(rows: pa.Table) -> pa.RecordBatch:
-    """No rows, with the dictionaries of the file."""
-    batches = rows.slice(0, 0).combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], ROWS)
+    """No rows, with the dictionaries of the file: it has one of each column."""
+    return rows.to_batches()[0].slice(0, 0) if len(rows) else pa.RecordBatch.from_pylist([], ROWS)
 
 
 def bucket_of(key: str, buckets: int) -> int:
