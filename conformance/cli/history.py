@@ -114,7 +114,11 @@ def history_command(
             ) as workers,
         ):
             judgement = judge_history(
-                inputs, declared, Path(scratch).absolute(), workers, clock_skew * _MILLISECOND
+                inputs,
+                HistoryFormulas.of(declared),
+                Path(scratch).absolute(),
+                workers,
+                clock_skew * _MILLISECOND,
             )
         _report(work, judgement, subject, output, time.monotonic() - started)
 
@@ -134,10 +138,7 @@ def _report(
     work: CommandSession, judgement: HistoryJudgement, subject: str, output: Path, seconds: float
 ) -> None:
     command = shlex.join(["kconform", *sys.argv[1:]])
-    formulas = HistoryFormulas.of(judgement.configuration) if judgement.broken() else None
-    for finding in (
-        () if formulas is None else stories.findings(judgement, formulas, output, command)
-    ):
+    for finding in stories.findings(judgement, output, command):
         work.emit(finding)
     history = judgement.history
     for name, bad in history.bad[:_SHOWN]:

@@ -22,7 +22,6 @@ from conformance.history.lines import (
     LineBlock,
     LoggedOperation,
     as_row,
-    checked,
 )
 
 Edn: TypeAlias = "bool | int | float | str | list[Edn] | dict[object, Edn] | None"
@@ -156,7 +155,7 @@ def operation_of(value: Edn) -> LoggedOperation | None:
     moved = _moved(value.get("rebalance-log"))
     if moved:
         fields["moved"] = moved
-    return checked(msgspec.convert(fields, LoggedOperation))
+    return msgspec.convert(fields, LoggedOperation)
 
 
 def _content(value: Mapping[object, Edn]) -> dict[str, object]:

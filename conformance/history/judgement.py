@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conformance.history import across
+from conformance.history.arrays import numbers_of
 from conformance.history.partition import (
     CountedSituations,
     PartitionContext,
@@ -26,7 +27,6 @@ from conformance.history.rules import (
     BY_KIND,
     RULES,
     Answer,
-    DeclaredConfiguration,
     HistoryFormulas,
     HistoryRule,
 )
@@ -63,7 +63,7 @@ class HistoryJudgement:
     """Everything that is said of a history."""
 
     history: History
-    configuration: DeclaredConfiguration
+    formulas: HistoryFormulas
     tallies: Mapping[str, RuleTally]
     rows: int = 0
     partitions: int = 0
@@ -136,7 +136,7 @@ class _BucketTask:
 
 def judge_history(
     files: Sequence[HistoryFile],
-    configuration: DeclaredConfiguration,
+    formulas: HistoryFormulas,
     scratch: Path,
     workers: Workers,
     skew: int = 0,
@@ -146,9 +146,8 @@ def judge_history(
     context = PartitionContext(
         history.timelines, history.late_starts, history.failing, history.jumping, skew
     )
-    formulas = HistoryFormulas.of(configuration)
     tallies = {rule.name: RuleTally(rule, formulas.location(rule)) for rule in RULES}
-    judgement = HistoryJudgement(history, configuration, tallies)
+    judgement = HistoryJudgement(history, formulas, tallies)
     verdicts = _Answers(formulas, tallies)
     task = _BucketTask(history.parts, context)
     unknown: list[TransactionFact] = []
@@ -205,10 +204,13 @@ def _by_key(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     if not len(rows):
         return
     keys = rows.column("key").combine_chunks()
-    for code, key in enumerate(keys.dictionary.to_pylist()):
-        part = rows.filter(pc.equal(keys.indices, code))
-        if len(part):
-            yield key, part.combine_chunks()
+    codes = numbers_of(keys.indices)
+    rows = rows.take(pa.array(np.argsort(codes, kind="stable")))
+    begin = 0
+    for key, count in zip(keys.dictionary.to_pylist(), np.bincount(codes), strict=False):
+        if count:
+            yield key, rows.slice(begin, int(count)).combine_chunks()
+        begin += int(count)
 
 
 def _facts_of(task: _BucketTask, orders: frozenset[int], bucket: int) -> list[Fact]:

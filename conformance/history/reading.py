@@ -239,8 +239,8 @@ def _settled(
     for part in read:
         for process, span in part.rows.spans.items():
             spans.setdefault(process, []).append((part.block, span))
-    late, never = _ends(spans)
-    rest = pa.concat_tables([ROWS.empty_table(), *never]).unify_dictionaries()
+    late, begun, endless = _ends(spans)
+    rest = pa.concat_tables([ROWS.empty_table(), *begun]).unify_dictionaries()
     last = scratch / "rows-rest.arrow"
     write_rows(rest, buckets, last)
     reasons: Counter[str] = Counter()
@@ -261,7 +261,7 @@ def _settled(
     operations: Counter[str] = Counter()
     for part in read:
         operations.update(part.rows.operations)
-    operations["unknown"] += len({*rest.column("order").to_pylist()})
+    operations["unknown"] += endless
     failing = frozenset().union(*(part.rows.failing for part in read), failing_processes(rest))
     return History(
         files,
@@ -293,9 +293,11 @@ def _first_lines(read: Sequence[ReadBlock]) -> dict[tuple[int, int], int]:
 
 def _ends(
     spans: Mapping[str, list[tuple[HistoryBlock, ProcessSpan]]],
-) -> tuple[dict[int, int], list[pa.Table]]:
-    """When operations began that end in a later block; the rows of those that never end."""
+) -> tuple[dict[int, int], list[pa.Table], int]:
+    """When operations began that end in a later block; the rows of those that never end, or whose
+    end does not repeat what was sent; how many never end."""
     late: dict[int, int] = {}
+    endless = 0
     rows: list[pa.Table] = []
     for parts in spans.values():
         for place, (_, span) in enumerate(parts):
@@ -306,12 +308,13 @@ def _ends(
             after = parts[place + 1][1] if place + 1 < len(parts) else None
             if after is None or after.first_outcome < 0:
                 rows.append(pending_rows(span.pending, span.pending_order, UNKNOWN, began))
+                endless += 1
                 continue
             if not after.first_has_start:
                 late[after.first] = began
             if not after.first_says_sent:
                 rows.append(pending_rows(span.pending, after.first, after.first_outcome, began))
-    return late, rows
+    return late, rows, endless
 
 
 def _mixed(spans: Mapping[str, list[tuple[HistoryBlock, ProcessSpan]]]) -> frozenset[str]:

@@ -154,6 +154,7 @@ _UNSEEN = ModelValue("(not seen)")
 class HistoryFormulas:
     """The specification under a configuration; equal states are asked once."""
 
+    configuration: DeclaredConfiguration
     spec: Spec
     _known: dict[tuple[str, State | tuple[Value, ...]], bool] = field(default_factory=dict)
 
@@ -161,7 +162,7 @@ class HistoryFormulas:
     def of(configuration: DeclaredConfiguration) -> HistoryFormulas:
         """Parse the specification."""
         specification: Specification = Specifications()[MODEL]
-        return HistoryFormulas(specification.bound(configuration.constants()))
+        return HistoryFormulas(configuration, specification.bound(configuration.constants()))
 
     def holds(self, formula: str, state: State) -> bool:
         """Whether a formula is true in a state."""

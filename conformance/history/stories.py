@@ -22,12 +22,10 @@ _FURTHER = 5
 """Cases of a rule that are named beside the first one, which is told whole."""
 
 
-def findings(
-    judgement: HistoryJudgement, formulas: HistoryFormulas, output: Path, reproduce: str
-) -> Iterator[Finding]:
+def findings(judgement: HistoryJudgement, output: Path, reproduce: str) -> Iterator[Finding]:
     """A finding for each rule that was broken; its drawing is written below `output`."""
     for tally in judgement.broken():
-        yield _finding(judgement.history, formulas, tally, output, reproduce)
+        yield _finding(judgement.history, judgement.formulas, tally, output, reproduce)
 
 
 def _finding(
@@ -152,7 +150,7 @@ def as_json(judgement: HistoryJudgement) -> dict[str, JsonValue]:
         "distinct_states": judgement.distinct,
         "configuration": {
             name: value
-            for name, value in judgement.configuration.constants().items()
+            for name, value in judgement.formulas.configuration.constants().items()
             if isinstance(value, (str, bool, int))
         },
         "rules": rules,

@@ -17,7 +17,7 @@ import pytest
 from conformance.history.rows import FAIL, FETCHED, OK, SENT, UNKNOWN
 from conformance.history.rules import RULES, Answer, DeclaredConfiguration, HistoryFormulas
 from conformance.history.situations import Fact, states_of
-from tests.unit.history.histories import Operation, judged, plain_facts
+from tests.unit.history.histories import Operation, formulas_of, judged, plain_facts
 
 HISTORIES = 300
 CONFIGURATIONS = (
@@ -25,11 +25,6 @@ CONFIGURATIONS = (
     DeclaredConfiguration(acks="1", idempotence=False, isolation="read_uncommitted"),
     DeclaredConfiguration(unclean_election=True, deletion=True, transaction_version=1),
 )
-
-
-@pytest.fixture(scope="module")
-def formulas() -> dict[DeclaredConfiguration, HistoryFormulas]:
-    return {configuration: HistoryFormulas.of(configuration) for configuration in CONFIGURATIONS}
 
 
 def drawn(rng: random.Random, values: int = 4) -> list[Operation]:
@@ -117,11 +112,8 @@ def merged(answers: Counter[Answer]) -> Answer:
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=("default", "weak", "unclean"))
 def test_the_judge_says_what_the_whole_history_says(
     configuration: DeclaredConfiguration,
-    formulas: dict[DeclaredConfiguration, HistoryFormulas],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    known = formulas[configuration]
-    monkeypatch.setattr(HistoryFormulas, "of", staticmethod(lambda _: known))
+    known = formulas_of(configuration)
     seen: Counter[tuple[str, Answer]] = Counter()
     for seed in range(HISTORIES if configuration == CONFIGURATIONS[0] else HISTORIES // 5):
         operations = drawn(random.Random(seed))
@@ -136,11 +128,9 @@ def test_the_judge_says_what_the_whole_history_says(
         assert broken == {rule.name for rule in RULES}
 
 
-def test_who_is_accused_has_no_excuse_in_any_outcome(
-    formulas: dict[DeclaredConfiguration, HistoryFormulas],
-) -> None:
+def test_who_is_accused_has_no_excuse_in_any_outcome() -> None:
     """Unknown outcomes are taken both ways: in each of them some rule is broken."""
-    known, accused = formulas[CONFIGURATIONS[0]], 0
+    known, accused = formulas_of(CONFIGURATIONS[0]), 0
     deciding = [rule for rule in RULES if rule.decides]
     for seed in range(HISTORIES):
         facts = [

@@ -10,6 +10,7 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from conformance.history.rows import (
     UNKNOWN,
     order_of,
 )
-from conformance.history.rules import DeclaredConfiguration
+from conformance.history.rules import DeclaredConfiguration, HistoryFormulas
 from conformance.history.situations import NEVER, Fact
 from conformance.workers import Here, Workers
 
@@ -50,6 +51,12 @@ def _operation(
     return {"process": process, "type": "ok", "f": f, name: items, **more}
 
 
+@lru_cache
+def formulas_of(configuration: DeclaredConfiguration) -> HistoryFormulas:
+    """The specification is parsed once for all tests of a process."""
+    return HistoryFormulas.of(configuration)
+
+
 def judged(
     operations: Sequence[Operation],
     configuration: DeclaredConfiguration | None = None,
@@ -61,7 +68,7 @@ def judged(
         path.write_text("".join(json.dumps(op) + "\n" for op in operations), encoding="utf-8")
         return judge_history(
             history_files([path]),
-            configuration or DeclaredConfiguration(),
+            formulas_of(configuration or DeclaredConfiguration()),
             Path(folder),
             workers or Here(),
         )

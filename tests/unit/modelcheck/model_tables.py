@@ -22,6 +22,7 @@ FAMILIES = (
     "offsets",
     "runtime",
     "directories",
+    "history",
 )
 ROW = re.compile(r"^\| `([\w/-]+)` \| ([^|]+) \| ((?:ci|nightly) \| .*) \|$", re.MULTILINE)
 
