@@ -80,6 +80,10 @@ COMMANDS = {
         "load:load",
         "Say whether releases of Kafka load a copy of __consumer_offsets, compacted or not.",
     ),
+    "history": (
+        "history:history_command",
+        "Judge what clients sent, polled and committed by the specification's rules.",
+    ),
     "tap": (
         "tap:tap",
         "Proxy clients' connections to a broker: record messages, and disturb them by rules.",

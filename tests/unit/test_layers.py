@@ -44,6 +44,7 @@ LAYERS: dict[str, int] = {
     "conformance.audit": 4,
     "conformance.inspect": 4,
     "conformance.load": 4,
+    "conformance.history": 4,
     "conformance.report": 4,
     "conformance.config": 4,
     "conformance.stages": 5,

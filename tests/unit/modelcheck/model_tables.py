@@ -25,6 +25,7 @@ FAMILIES = (
     "load",
     "produce",
     "transaction",
+    "history",
 )
 ROW = re.compile(r"^\| `([\w/-]+)` \| ([^|]+) \| ((?:ci|nightly) \| .*) \|$", re.MULTILINE)
 
