@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.deviations.declared import deviating
-from conformance.deviations.table import Deviation, expects
+from conformance.deviations.table import Deviation
 from conformance.modelcheck.check import check
 from conformance.modelcheck.manifest import Model
 from conformance.registry import factory_path
@@ -252,7 +252,7 @@ def _of_other_parts(deviation: Deviation, system: str) -> list[str]:
     return [
         other.id
         for other in known.deviations()
-        if other.part != deviation.part and expects(known, other)
+        if other.part != deviation.part and other.stands_in(known.version_of(other.part))
     ]
 
 
