@@ -93,9 +93,7 @@ Read(from, piece) ==
 def table(tmp_path_factory: pytest.TempPathFactory) -> Spec:
     path = tmp_path_factory.mktemp("read") / "Numbers.tla"
     rows = "\n".join(f"V{row} == {text}" for row, (text, _) in enumerate(VALUES))
-    path.write_text(
-        f"---- MODULE Numbers ----\nEXTENDS ReadCommitted\n{operators()}{rows}\n====\n"
-    )
+    path.write_text(f"---- MODULE Numbers ----\nEXTENDS ReadCommitted\n{operators()}{rows}\n====\n")
     return bind(load_module(path, search=[spec_dir()]), ModelConfig())
 
 
