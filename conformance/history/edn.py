@@ -33,9 +33,8 @@ class Keyword(str):
     __slots__ = ()
 
 
-_TOKEN = re.compile(
-    r'[\s,]*(?:;[^\n]*)?[\s,]*("(?:\\.|[^"\\])*"|#\{|#_|#[\w./-]+|[\[\](){}]|[^\s,\[\](){}"]+)'
-)
+_BLANK = re.compile(r"(?:[\s,]+|;[^\n]*)*")
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|#\{|#_|#[\w./-]+|[\[\](){}]|[^\s,\[\](){}";]+')
 _CLOSING = {"[": "]", "(": ")", "{": "}", "#{": "}"}
 _DEEP = 50
 
@@ -51,15 +50,13 @@ def parse(text: str) -> Edn:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    at = 0
+    at = _BLANK.match(text).end()  # type: ignore[union-attr]  # it matches nothing, too
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            if text[at:].strip(" \t\r\n,"):
-                raise ValueError(f"no EDN: {text[at : at + 40]!r}")
-            return
-        yield match[1]
-        at = match.end()
+            raise ValueError(f"no EDN: {text[at : at + 40]!r}")
+        yield match[0]
+        at = _BLANK.match(text, match.end()).end()  # type: ignore[union-attr]
 
 
 def _value(token: str, tokens: Iterator[str], depth: int) -> Edn:

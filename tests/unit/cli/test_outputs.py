@@ -15,6 +15,7 @@ import pytest
 from conformance.cli.audit import audit
 from conformance.cli.explore import explore
 from conformance.cli.exports import export_command
+from conformance.cli.history import history_command
 from conformance.cli.imports import import_command
 from conformance.cli.inspect import inspect_command
 from conformance.cli.interleave import interleave
@@ -47,6 +48,7 @@ FOLDERS: dict[str, Command] = {
     **STORES,
     "audit": lambda path: audit(NO, listing=path),
     "inspect": lambda path: inspect_command(["no"], output=path),
+    "history": lambda path: history_command(["no"], path),
 }
 FILES: dict[str, Command] = {
     "suite": lambda path: suite("no-model", output=path),
