@@ -104,20 +104,14 @@ def markdown(found: Sequence[ReleaseRecord]) -> str:
         "and *not to be seen* or *not driven* where this way of driving cannot tell.",
         "A suite *agrees* with the specification, or departs *as known*:",
         "it passes with the deviations that the file of the release names.",
-        f"*{_NOT_RUN}* says that nobody has run it.",
+        f"*{_NOT_RUN}* says that nobody has run it, and so does a release that is missing here.",
     ]
     for kind in dict.fromkeys(_order(record.system)[0] for record in found):
         of_kind = [record for record in found if _order(record.system)[0] == kind]
-        lines += ["", f"## {_TITLES.get(kind, kind)}"]
+        lines += ["", f"## {kind}"]
         lines += _table("path", of_kind, {r.system: r.deviations for r in of_kind})
         lines += _table("suite", of_kind, {r.system: _words(r) for r in of_kind})
     return "\n".join(lines) + "\n"
-
-
-_TITLES: Mapping[str, str] = {
-    "kafka": "Classes of Apache Kafka",
-    "broker": "Brokers of Apache Kafka, through the port",
-}
 
 
 def _words(record: ReleaseRecord) -> Mapping[str, str]:
