@@ -91,7 +91,7 @@ _MARKS: Mapping[str, str] = {
 _NOT_RUN = "not run"
 
 
-def markdown(found: Sequence[ReleaseRecord]) -> str:
+def markdown(kept: Sequence[ReleaseRecord]) -> str:
     """A table for each kind of system: paths of deviations, then suites; a release is a row."""
     lines = [
         "# What each release does",
@@ -104,20 +104,14 @@ def markdown(found: Sequence[ReleaseRecord]) -> str:
         "and *not to be seen* or *not driven* where this way of driving cannot tell.",
         "A suite *agrees* with the specification, or departs *as known*:",
         "it passes with the deviations that the file of the release names.",
-        f"*{_NOT_RUN}* says that nobody has run it.",
+        f"*{_NOT_RUN}* says that nobody has run it, and so does a release that is missing here.",
     ]
-    for kind in dict.fromkeys(_order(record.system)[0] for record in found):
-        of_kind = [record for record in found if _order(record.system)[0] == kind]
-        lines += ["", f"## {_TITLES.get(kind, kind)}"]
+    for kind in dict.fromkeys(_order(record.system)[0] for record in kept):
+        of_kind = [record for record in kept if _order(record.system)[0] == kind]
+        lines += ["", f"## {kind}"]
         lines += _table("path", of_kind, {r.system: r.deviations for r in of_kind})
         lines += _table("suite", of_kind, {r.system: _words(r) for r in of_kind})
     return "\n".join(lines) + "\n"
-
-
-_TITLES: Mapping[str, str] = {
-    "kafka": "Classes of Apache Kafka",
-    "broker": "Brokers of Apache Kafka, through the port",
-}
 
 
 def _words(record: ReleaseRecord) -> Mapping[str, str]:
@@ -129,13 +123,13 @@ def _words(record: ReleaseRecord) -> Mapping[str, str]:
 
 
 def _table(
-    head: str, found: Sequence[ReleaseRecord], cells: Mapping[str, Mapping[str, str]]
+    head: str, kept: Sequence[ReleaseRecord], cells: Mapping[str, Mapping[str, str]]
 ) -> Iterator[str]:
     """A row for each path or suite, a column for each release."""
     names = sorted({name for row in cells.values() for name in row})
     if not names:
         return
-    systems = [record.system for record in found]
+    systems = [record.system for record in kept]
     heads = [system.partition("-")[2] or system for system in systems]
     yield ""
     yield f"| {head} | {' | '.join(heads)} |"

@@ -80,8 +80,8 @@ def changelog(
     parts: list[_Part] = []
     for pair in pairs:
         paths = {path.id for part in parts for path in part.paths}
-        left = [model for model in models if not any(model.name in part.taken for part in parts)]
-        parts.append(_Comparison(context, pair, left, paths, minutes / len(pairs) / 2).run())
+        left = [model for model in models if not any(model.name in part.models for part in parts)]
+        parts.append(_SystemComparison(context, pair, left, paths, minutes / len(pairs) / 2).run())
     return Changelog(
         schema=CHANGELOG_SCHEMA,
         old=old,
@@ -105,7 +105,7 @@ class _Part:
     changes: tuple[RuleChange, ...]
     suites: tuple[ComparedSuite, ...]
     paths: tuple[ComparedPath, ...]
-    taken: frozenset[str]
+    models: frozenset[str]
     """The models that both take, whether there was time for them or not."""
     left_out: tuple[ExcludedModel, ...]
     not_compared: tuple[str, ...]
@@ -113,9 +113,11 @@ class _Part:
 
 def _left_out(parts: Sequence[_Part]) -> Iterator[str]:
     """The models that no pair takes."""
-    taken = {name for part in parts for name in part.taken}
+    chosen_models = {name for part in parts for name in part.models}
     entries = {entry.model: entry for part in reversed(parts) for entry in part.left_out}
-    for reason, names in by_reason([e for e in entries.values() if e.model not in taken]).items():
+    for reason, names in by_reason(
+        [e for e in entries.values() if e.model not in chosen_models]
+    ).items():
         yield f"{counted(len(names), 'model')}: {reason}"
 
 
@@ -131,7 +133,7 @@ class _Side:
         return oracle_of(self.bench.prepared.spec)
 
 
-class _Comparison:
+class _SystemComparison:
     """One pair of systems."""
 
     def __init__(
@@ -150,7 +152,7 @@ class _Comparison:
         """The deviations of which an earlier pair has shown whether they are seen."""
         self._minutes = minutes
         self._changes: dict[tuple[str, ...], RuleChange] = {}
-        self._taken: frozenset[str] = frozenset()
+        self._models_of_both: frozenset[str] = frozenset()
         self._left_out: list[ExcludedModel] = []
         self._not_compared: list[str] = []
 
@@ -164,7 +166,7 @@ class _Comparison:
             tuple(self._changes.values()),
             suites,
             paths,
-            self._taken,
+            self._models_of_both,
             tuple(self._left_out),
             tuple(self._not_compared),
         )
@@ -258,7 +260,7 @@ class _Comparison:
     # ---- suites ----------------------------------------------------------------------------
 
     def _suites(self) -> Iterator[ComparedSuite]:
-        models = self._taken_by_both()
+        models = self._models_in_common()
         if not models:
             return
         longest = self._pair.new
@@ -270,9 +272,9 @@ class _Comparison:
         for model in chosen:
             yield self._suite(model)
 
-    def _taken_by_both(self) -> tuple[Model, ...]:
+    def _models_in_common(self) -> tuple[Model, ...]:
         """The models of both; of the others it is said which system cannot take them."""
-        taken: list[dict[str, Model]] = []
+        chosen_models: list[dict[str, Model]] = []
         for system in self._pair:
             try:
                 selection = select(self._quiet, self._models, system)
@@ -282,10 +284,10 @@ class _Comparison:
                     (),
                     tuple(ExcludedModel(model.name, str(error)) for model in self._models[:1]),
                 )
-            taken.append({model.name: model for model in chosen})
+            chosen_models.append({model.name: model for model in chosen})
             self._left_out += left_out
-        old, new = taken
-        self._taken = frozenset(old) & frozenset(new)
+        old, new = chosen_models
+        self._models_of_both = frozenset(old) & frozenset(new)
         return tuple(model for name, model in old.items() if name in new)
 
     def _suite(self, model: Model) -> ComparedSuite:
@@ -332,8 +334,8 @@ class _Comparison:
         if after.divergence is not None:
             oracles = (departing.oracle, other.oracle)
             before, now = (
-                key(oracle, found)
-                for oracle, found in zip(oracles, (divergence, after.divergence), strict=True)
+                key(oracle, item)
+                for oracle, item in zip(oracles, (divergence, after.divergence), strict=True)
             )
             if before != now:
                 yield f"both depart in a way that no table knows, and not alike ({before}; {now})"

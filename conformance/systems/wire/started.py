@@ -60,7 +60,7 @@ class BrokerFactory:
 
     def __init__(self, release: str) -> None:
         self._release = release
-        self._told = _at(_NOWHERE, release)
+        self._unstarted = _at(_NOWHERE, release)
 
     def __call__(self, constants: Mapping[str, Value]) -> WireSystem | WireConsumerSystem:
         """A system for a model's constants. EnvironmentProblem if the broker does not start."""
@@ -72,29 +72,29 @@ class BrokerFactory:
 
     def version_of(self, part: str) -> str:
         """As the jars themselves tell it."""
-        return self._told.version_of(part)
+        return self._unstarted.version_of(part)
 
     def deviations(self) -> tuple[Deviation, ...]:
         """Those of the release that a port can show."""
-        return self._told.deviations()
+        return self._unstarted.deviations()
 
     def file(self, name: str) -> Path:
         """Where a saved path of the table lies."""
-        return self._told.file(name)
+        return self._unstarted.file(name)
 
     def beyond_reach(self) -> Mapping[str, str]:
         """What no path can bring about with these settings."""
-        return self._told.beyond_reach()
+        return self._unstarted.beyond_reach()
 
     def passes(self, state: Mapping[str, Value]) -> str:
         """Why no group of a broker comes into a state; empty if one may."""
-        return self._told.passes(state)
+        return self._unstarted.passes(state)
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
         if specification == CONSUMER_GROUPS:
             return _started(self._release).cannot_take(specification, constants)
-        return self._told.cannot_take(specification, constants)
+        return self._unstarted.cannot_take(specification, constants)
 
 
 def of_release(text: str) -> BrokerFactory:
