@@ -58,8 +58,8 @@ class BugHistoryResult(msgspec.Struct, frozen=True):
         """What killed it."""
         if self.fate == TESTS:
             return "tests of impl"
-        found = f"{self.search.oracle} of {self.search.model}" if self.search.killed else ""
-        return f"{found}: the adapter raised" if self.fate == ADAPTER else found
+        killer = f"{self.search.oracle} of {self.search.model}" if self.search.killed else ""
+        return f"{killer}: the adapter raised" if self.fate == ADAPTER else killer
 
     def to_json(self) -> dict[str, JsonValue]:
         """The row in the JSON report."""

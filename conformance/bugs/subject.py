@@ -21,6 +21,7 @@ from conformance.tla import Action, State
 _ADAPTERS = Path(systems.__file__).resolve().parent
 _HARNESS = _ADAPTERS.parent
 _FRAME = re.compile(r'^  File "(.+)", line \d+', re.MULTILINE)
+_JUDGEMENT = re.compile(r"^conformance\.", re.MULTILINE)
 
 
 class Raiser(Enum):
@@ -34,13 +35,18 @@ class Raiser(Enum):
 def raised_in(traceback: str, package: Path) -> Raiser:
     """Whose frame is the innermost one, but for those of libraries.
 
-    `package` is the folder of the copy that was run.
+    `package` is the folder of the copy that was run. An exception of a class of its own is the
+    adapter's judgement of the implementation, such as a timer that is not there.
     """
-    for file in map(Path, reversed(_FRAME.findall(traceback))):
+    for frame in reversed(list(_FRAME.finditer(traceback))):
+        file = Path(frame[1])
         if file.is_relative_to(package):
             return Raiser.IMPLEMENTATION
+        if file.is_relative_to(_ADAPTERS):
+            judges = _JUDGEMENT.search(traceback, frame.end()) is not None
+            return Raiser.IMPLEMENTATION if judges else Raiser.ADAPTER
         if file.is_relative_to(_HARNESS):
-            return Raiser.ADAPTER if file.is_relative_to(_ADAPTERS) else Raiser.HARNESS
+            return Raiser.HARNESS
     return Raiser.HARNESS
 
 

@@ -298,7 +298,7 @@ class _Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Round:
+class _SearchRound:
     """An oracle asked for a part of its work: tests until so many steps, walks, meetings."""
 
     oracle: str
@@ -307,25 +307,25 @@ class _Round:
     """Whether nothing is left of this oracle afterwards."""
 
 
-_Rounds: TypeAlias = tuple[_Round, ...]
-_PROBE: _Rounds = (_Round(SUITE, 300),)
+_Rounds: TypeAlias = tuple[_SearchRound, ...]
+_PROBE: _Rounds = (_SearchRound(SUITE, 300),)
 """Of every model, the smallest first: it shows which of them come by the change."""
-_MEETING: _Rounds = (_Round(INTERRUPTED, 2), _Round(INTERRUPTED, MEETINGS))
+_MEETING: _Rounds = (_SearchRound(INTERRUPTED, 2), _SearchRound(INTERRUPTED, MEETINGS))
 """Before all others, for a change that shows where threads meet."""
 _QUICK: _Rounds = (
-    _Round(SUITE, 2_000),
-    _Round(TURNS, 60),
-    _Round(INTERRUPTED, 2),
-    _Round(SUITE, 6_000),
-    _Round(SUITE, 15_000),
-    _Round(HYPOTHESIS, 20),
+    _SearchRound(SUITE, 2_000),
+    _SearchRound(TURNS, 60),
+    _SearchRound(INTERRUPTED, 2),
+    _SearchRound(SUITE, 6_000),
+    _SearchRound(SUITE, 15_000),
+    _SearchRound(HYPOTHESIS, 20),
 )
 """First of the models that come by the change, then of the others."""
 _COMPLETE: _Rounds = (
-    _Round(SUITE, math.inf, last=True),
-    _Round(TURNS, 200, last=True),
-    _Round(INTERRUPTED, MEETINGS, last=True),
-    _Round(HYPOTHESIS, math.inf, last=True),
+    _SearchRound(SUITE, math.inf, last=True),
+    _SearchRound(TURNS, 200, last=True),
+    _SearchRound(INTERRUPTED, MEETINGS, last=True),
+    _SearchRound(HYPOTHESIS, math.inf, last=True),
 )
 """What is left, in the same order of models."""
 
@@ -380,11 +380,11 @@ class _Search:
     def _bulk_of(self, model: Model) -> SearchAttempt:
         return SearchAttempt(BULK, reference(model), self._job.traces)
 
-    def _schedule(self) -> Iterator[tuple[SearchSubject, _Round]]:
+    def _schedule(self) -> Iterator[tuple[SearchSubject, _SearchRound]]:
         only = self._job.only
         if only is not None:
             if only.oracle != BULK:
-                yield self._subject(one_model(only.model)), _Round(only.oracle, only.size)
+                yield self._subject(one_model(only.model)), _SearchRound(only.oracle, only.size)
             return
         for part in _PROBE:
             yield from ((self._subject(model), part) for model in self._order)
@@ -405,7 +405,7 @@ class _Search:
             self._subjects[model.name] = SearchSubject(bench, notes)
         return self._subjects[model.name]
 
-    def _ask(self, subject: SearchSubject, part: _Round) -> FaultSearchResult | None:
+    def _ask(self, subject: SearchSubject, part: _SearchRound) -> FaultSearchResult | None:
         self._asked = reference(subject.bench.model)
         name = f"{part.oracle} of {subject.name}"
         if (part.oracle, self._asked) in self._without or not self._effort.may_begin(name):
@@ -420,7 +420,7 @@ class _Search:
             self._effort.finish(name)
         return killed
 
-    def _explore(self, subject: SearchSubject, part: _Round) -> FaultSearchResult | None:
+    def _explore(self, subject: SearchSubject, part: _SearchRound) -> FaultSearchResult | None:
         examples = int(min(part.size, self._job.examples, self._effort.examples_in_time()))
         return _explore(self._context, subject.bench, self._job, self._effort, examples)
 
@@ -522,7 +522,9 @@ def _ensure_copy(job: BugJob) -> None:
         raise RuntimeError(f"{job.package} comes from {origin}, not from {job.folder}")
 
 
-def _replay(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effort) -> _Hit | None:
+def _replay(
+    subject: SearchSubject, part: _SearchRound, job: BugJob, effort: _Effort
+) -> _Hit | None:
     """Tests of the minimal transition suite, until so many steps were driven in all."""
     name = f"{SUITE} of {subject.name}"
     if job.only is not None:
@@ -549,7 +551,9 @@ def _test(subject: SearchSubject, number: int, effort: _Effort) -> _Hit | None:
     return _Hit(divergence, subject.oracle, SearchAttempt(SUITE, subject.reference, number))
 
 
-def _interleave(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effort) -> _Hit | None:
+def _interleave(
+    subject: SearchSubject, part: _SearchRound, job: BugJob, effort: _Effort
+) -> _Hit | None:
     """One thread's action stopped for another's; the state in which they meet is the nearest."""
     bench = subject.bench
     if not interruptible(bench):
@@ -572,7 +576,9 @@ def _interleave(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effo
     )
 
 
-def _take_turns(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effort) -> _Hit | None:
+def _take_turns(
+    subject: SearchSubject, part: _SearchRound, job: BugJob, effort: _Effort
+) -> _Hit | None:
     """The order in which a thread's own loop takes the steps, and its back-off."""
     bench = subject.bench
     if not can_take_turns(bench.make_system):
@@ -593,7 +599,7 @@ def _take_turns(subject: SearchSubject, part: _Round, job: BugJob, effort: _Effo
     return _Hit(result.divergence, oracle, SearchAttempt(TURNS, subject.reference, int(part.size)))
 
 
-_DRIVES: Mapping[str, Callable[[SearchSubject, _Round, BugJob, _Effort], _Hit | None]] = (
+_DRIVES: Mapping[str, Callable[[SearchSubject, _SearchRound, BugJob, _Effort], _Hit | None]] = (
     MappingProxyType({SUITE: _replay, TURNS: _take_turns, INTERRUPTED: _interleave})
 )
 

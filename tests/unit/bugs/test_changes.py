@@ -113,3 +113,11 @@ def test_whose_exception_it_is(frames: list[str], raiser: Raiser, tmp_path: Path
     paths = [tmp_path / frame if frame.startswith("impl") else root / frame for frame in frames]
     text = "".join(f'  File "{path}", line 3, in f\n    g()\n' for path in paths)
     assert raised_in(f"Traceback:\n{text}KeyError: 1\n", tmp_path) is raiser
+
+
+def test_what_an_adapter_says_of_the_implementation_is_no_fault_of_its_own(tmp_path: Path) -> None:
+    adapter = Path(__file__).parents[3] / "conformance/systems/group/timers.py"
+    frame = f'Traceback:\n  File "{adapter}", line 3, in fire\n    raise error\n'
+    judgement = f"{frame}conformance.systems.group.timers.WrongTimers: no timer\n"
+    assert raised_in(judgement, tmp_path) is Raiser.IMPLEMENTATION
+    assert raised_in(f"{frame}AttributeError: fire\n", tmp_path) is Raiser.ADAPTER
