@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from conformance.load.judgement import LoadAnswer, LoadFault
+from conformance.load.specification import rules_of
 
 _OWNERS = (
     "load with a release that has KAFKA-19862 (4.0.2, 4.1.2, 4.2.0 and later); or stop the group's "
     "members, wait until the group is empty, and delete it before the upgrade."
 )
+_EMPTIED = "stop the group's members, and delete the group once it is empty."
 _TOMBSTONES = (
     "delete the group with the release that runs now; or write its tombstones to the partition in "
     "the order current assignment, target assignment, member, target assignment metadata, group."
@@ -31,11 +33,13 @@ _BESIDE = (
 )
 
 
-def advice(fault: LoadFault) -> str:
+def advice(fault: LoadFault, release: str) -> str:
     """One sentence or two, in the imperative."""
     if fault.answer is LoadAnswer.FORGOTTEN:
         return "do not go back to this release, or delete the group before."
     if fault.answer is LoadAnswer.OTHER_STATE:
         return "compare the group with `kafka-consumer-groups.sh --describe` after the load."
     words = _BY_RULE.get(fault.rule, _TOMBSTONES)
+    if words is _OWNERS and rules_of(release)["OwnersAreReplaced"]:
+        words = _EMPTIED
     return f"{_BESIDE}{words}" if fault.is_beside_the_cleaner else words

@@ -169,7 +169,7 @@ def _finding(partition: PartitionVerdicts, release: str, group: GroupVerdict) ->
         stage=STAGE,
         message=_message(fault),
         formula=fault.rule,
-        story=tuple(_story(group.faults)),
+        story=tuple(_story(group.faults, release)),
         reproduce=shlex.join(["kconform", "load", str(partition.folder), "--kafka", release]),
     )
 
@@ -195,12 +195,12 @@ def _message(fault: LoadFault) -> str:
             )
 
 
-def _story(faults: Sequence[LoadFault]) -> Iterator[str]:
+def _story(faults: Sequence[LoadFault], release: str) -> Iterator[str]:
     for fault in faults[:_SHOWN]:
         if fault.dropped:
             offsets = ", ".join(map(str, fault.dropped[:20]))
             yield f"offset {fault.offset}, {fault.record}: without the records at {offsets}"
-    yield f"What to do: {advice(faults[0])}"
+    yield f"What to do: {advice(faults[0], release)}"
 
 
 def _figures(partition: PartitionVerdicts, verdict: ReleaseVerdict) -> dict[str, JsonValue]:
@@ -216,11 +216,11 @@ def _figures(partition: PartitionVerdicts, verdict: ReleaseVerdict) -> dict[str,
         "variants": sum(group.variants for group in verdict.groups),
         "compared": sum(group.compared for group in verdict.groups),
         "disagreements": list(verdict.disagreements),
-        "groups": [_group(group) for group in verdict.groups],
+        "groups": [_group(group, verdict.release) for group in verdict.groups],
     }
 
 
-def _group(group: GroupVerdict) -> JsonValue:
+def _group(group: GroupVerdict, release: str) -> JsonValue:
     return {
         "group": group.group,
         "answer": str(group.answer),
@@ -233,7 +233,7 @@ def _group(group: GroupVerdict) -> JsonValue:
                 "offset": fault.offset,
                 "record": fault.record,
                 "dropped": list(fault.dropped),
-                "advice": advice(fault),
+                "advice": advice(fault, release),
             }
             for fault in group.faults
         ],
