@@ -24,6 +24,7 @@ from conformance.modelcheck.cache import Cache, cache_dir
 from conformance.modelcheck.dump import read_dump
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
+from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.left_out import left_out, postconditions_for
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import EngineOutcome, read_outcome
@@ -181,6 +182,12 @@ def graph_and_spec(
         )
     engine = _Engine(options or CheckOptions(), emit)
     prepared = prepare(model, engine.tools, engine.options.parser)
+    if temporal := _temporal_properties(prepared):
+        raise UserError(
+            f"{model.origin}: the model {model.name} checks {', '.join(sorted(temporal))} of whole "
+            "behaviours. TLC then names actions without their arguments, so its state graph feeds "
+            "no suite. Take a model without such properties."
+        )
     key = model_key(model, engine.tools)
     graph = None if engine.options.cold else engine.cached_graph(key)
     if graph is None:
@@ -189,6 +196,12 @@ def graph_and_spec(
         if graph is None:
             raise UserError(_no_graph(model, outcome))
     return graph, prepared
+
+
+def _temporal_properties(prepared: PreparedModel) -> frozenset[str]:
+    """Properties of whole behaviours: where TLC checks one, the actions keep their own formulas."""
+    names = prepared.model.check.properties
+    return frozenset(name for name in names if not is_safety_property(prepared.module, name))
 
 
 def edge_branches(
@@ -272,7 +285,8 @@ class _Engine:
         if outcome is not None:
             return outcome, True
         prepared = prepare(model, self.tools, self.options.parser)
-        return self.run(prepared, key, run, dump=model.feeds_suite)[0], False
+        dump = model.feeds_suite and not _temporal_properties(prepared)
+        return self.run(prepared, key, run, dump=dump)[0], False
 
     def _idle_overrides(self, model: Model) -> tuple[str, ...]:
         if not model.overrides:

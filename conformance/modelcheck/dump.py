@@ -63,7 +63,9 @@ class DumpReader:
     def _line(self, line: bytes) -> None:
         name, _, rest = line.partition(b" ")
         if rest.startswith(b"-> "):
-            target, _, attributes = rest[3:].partition(b' [label="')
+            target, labelled, attributes = rest[3:].partition(b' [label="')
+            if not labelled:  # a stuttering step: TLC draws it where it judges liveness
+                return
             ids = self._ids
             self._source.append(ids.setdefault(name, len(ids)))
             self._target.append(ids.setdefault(target, len(ids)))

@@ -33,6 +33,10 @@ NEW = (
     OLD.replace("nodesep=0.35;", "node [shape=box,style=rounded]\nnodesep=0.35;")
     .replace('c\\"]>>"];', 'c\\"]>>",tooltip="/\\\\ count = 1\\n/\\\\ log = <<[q |-> \\"x\\"]>>"];')
 )  # fmt: skip
+STUTTERING = OLD.replace(
+    "{rank = same; -5;}", '-5 -> -5 [style="dashed"];\n7 -> 7 [style="dashed"];\n{rank = same; -5;}'
+)
+"""Of a specification with fairness."""
 
 
 def read(folder: Path, text: str, variables: tuple[str, ...] | None = None) -> StateGraph:
@@ -50,7 +54,9 @@ def edges(graph: StateGraph) -> list[tuple[int, str, int]]:
     ]
 
 
-@pytest.mark.parametrize("text", [OLD, NEW], ids=["TLC 2.15", "newer TLC"])
+@pytest.mark.parametrize(
+    "text", [OLD, NEW, STUTTERING], ids=["TLC 2.15", "newer TLC", "where liveness is judged"]
+)
 def test_the_multigraph_is_lossless(tmp_path: Path, text: str) -> None:
     graph = read(tmp_path, text)
     assert graph.variables == ("count", "log")
