@@ -85,8 +85,7 @@ def renamed(target: Path) -> Path:
     """A diff that renames what the adapter of the purgatory uses, as the implementation allows."""
     name = "impl/purgatory/delayed_operation_purgatory.py"
     before = (resource_root() / name).read_text(encoding="utf-8")
-    after = before.replace("def advance_clock(", "def advance_the_clock(")
-    after = after.replace("_purgatory.advance_clock(", "_purgatory.advance_the_clock(")
+    after = before.replace("def watchers(", "def all_watchers(")
     lines = before.splitlines(keepends=True), after.splitlines(keepends=True)
     target.write_text("".join(unified_diff(*lines, f"a/{name}", f"b/{name}")), encoding="utf-8")
     return target
