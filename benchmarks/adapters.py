@@ -24,7 +24,7 @@ from conformance.modelcheck.graph import StateGraph
 from conformance.registry import load_factory
 from conformance.replay.suite import replay_suite
 from conformance.stages.context import constants_of, one_model
-from conformance.suites import transition_cover
+from conformance.suites.postman import transition_cover
 from conformance.systems.external import CHANNELS
 from conformance.systems.protocol import SystemFactory, SystemUnderTest
 from conformance.tla import Value

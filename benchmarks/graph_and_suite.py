@@ -22,7 +22,10 @@ import numpy as np
 
 from conformance.modelcheck.dump import read_dump
 from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
-from conformance.suites import coverage, greedy_cover, random_walks, transition_cover
+from conformance.suites.coverage import coverage
+from conformance.suites.greedy import greedy_cover
+from conformance.suites.postman import transition_cover
+from conformance.suites.walks import random_walks
 from conformance.tla import ValueReader
 
 T = TypeVar("T")

@@ -21,7 +21,8 @@ from statistics import median
 from conformance.replay.engine import close
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.stages.context import Context, Workbench, one_model, workbench
-from conformance.suites import Suite, transition_cover
+from conformance.suites.postman import transition_cover
+from conformance.suites.suite import Suite
 from conformance.systems.external import CHANNELS
 
 STEPS_A_SECOND = 1_000

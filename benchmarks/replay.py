@@ -28,7 +28,8 @@ from conformance.spark.session import spark_session
 from conformance.spark.workers import OnSpark
 from conformance.stages.context import Context, Workbench
 from conformance.stages.record import record
-from conformance.suites import Suite, transition_cover
+from conformance.suites.postman import transition_cover
+from conformance.suites.suite import Suite
 from conformance.systems.protocol import SystemUnderTest
 
 ON_FILES = "conformance.systems.replication:create_on_files"

@@ -78,7 +78,7 @@ COMMANDS = {
     ),
     "load": (
         "load:load",
-        "Say whether releases of Kafka load a copy of __consumer_offsets, compacted or not.",
+        "Say whether releases of Kafka load copies of partitions, as they are and compacted.",
     ),
     "history": (
         "history:history_command",
@@ -106,7 +106,7 @@ COMMANDS = {
     ),
     "changelog": (
         "changelog:changelog",
-        "Compare two releases, builds or brokers: which rules the second one keeps differently.",
+        "Compare two systems: rules that changed, and for each the path that tells the two apart.",
     ),
     "diff": (
         "diff:diff",

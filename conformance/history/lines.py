@@ -25,7 +25,7 @@ TYPES = ("invoke", "ok", "fail", "info")
 """What a line may say of its operation; Jepsen's words. `info` is an unknown outcome."""
 
 
-class LoggedRecord(msgspec.Struct, frozen=True):
+class SentRecord(msgspec.Struct, frozen=True):
     """A record that was sent: `key` is its partition (`orders-0`)."""
 
     key: Scalar
@@ -56,7 +56,7 @@ class LoggedOperation(msgspec.Struct, frozen=True):
     f: str
     time: Time | None = None
     start: Time | None = None
-    sent: tuple[LoggedRecord, ...] | None = None
+    sent: tuple[SentRecord, ...] | None = None
     polled: tuple[LoggedRead, ...] | None = None
     committed: tuple[LoggedPosition, ...] | None = None
     fetched: tuple[LoggedPosition, ...] | None = None
@@ -235,7 +235,7 @@ def as_row(operation: LoggedOperation) -> dict[str, object]:
     return row
 
 
-def _struct(item: LoggedRecord | LoggedRead | LoggedPosition) -> dict[str, object]:
+def _struct(item: SentRecord | LoggedRead | LoggedPosition) -> dict[str, object]:
     struct: dict[str, object] = {"key": str(item.key), "offset": item.offset}
     if not isinstance(item, LoggedPosition):
         struct["value"] = None if item.value is None else str(item.value)

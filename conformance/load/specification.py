@@ -10,7 +10,7 @@ import msgspec
 
 from conformance.inspect.specifications import Specification
 from conformance.kafka.jars import release_of
-from conformance.load.compactions import Exploration, explore
+from conformance.load.compactions import CompactionSearch, explore
 from conformance.load.meaning import GroupRecords
 from conformance.tla import Fn, Value
 from conformance.toml import decode
@@ -22,7 +22,7 @@ _MANY = 1_000_000
 _TABLE = Path(__file__).parent / "rules.toml"
 
 
-class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _LoadRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Since when Kafka loads by a rule: the first release of each branch that has it."""
 
     since: list[str]
@@ -31,7 +31,7 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def rules_of(release: str) -> dict[str, Value]:
     """The constants of spec/GroupLoad.tla for a release."""
-    rules = decode(_TABLE.read_bytes(), dict[str, _Rule])
+    rules = decode(_TABLE.read_bytes(), dict[str, _LoadRule])
     return {name: _has(release_of(release), rule.since) for name, rule in rules.items()}
 
 
@@ -65,14 +65,14 @@ class SpecifiedLoad:
         self._meanings: list[Fn] = []
         self._steps: dict[tuple[int, int], int] = {}
         self._empty = self._number(cast("Fn", spec.value("EmptyLoad")))
-        self._explored: dict[tuple[object, ...], Exploration] = {}
+        self._explored: dict[tuple[object, ...], CompactionSearch] = {}
 
     @property
     def is_large(self) -> bool:
         """Whether it keeps so much that a new one is better."""
         return len(self._steps) > _MANY
 
-    def explore(self, group: GroupRecords) -> Exploration:
+    def explore(self, group: GroupRecords) -> CompactionSearch:
         """The loads of a group's records under all compactions; states are numbers."""
         records = [self._record(meaning) for meaning in group.meanings]
         known = (tuple(records), group.shape)

@@ -32,7 +32,9 @@ from conformance.modelcheck.manifest import Model, load_model, model_from_config
 from conformance.modelcheck.tlc import TlcOptions
 from conformance.stages.context import Context, one_model
 from conformance.stages.python_engine import check_in_python
-from conformance.suites import coverage, situations, transition_cover
+from conformance.suites.coverage import coverage
+from conformance.suites.postman import transition_cover
+from conformance.suites.situations import situations
 from conformance.tla import Action, State
 from conformance.verdict import Verdict
 from tests.e2e.processes import MARK, needs_proc, processes

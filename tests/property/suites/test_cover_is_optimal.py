@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.modelcheck.graph import StateGraph
-from conformance.suites import coverage, greedy_cover, random_walks, transition_cover
+from conformance.suites.coverage import coverage
+from conformance.suites.greedy import greedy_cover
+from conformance.suites.postman import transition_cover
+from conformance.suites.walks import random_walks
 from tests.unit.suites.graphs import Edge, graph_of
 
 

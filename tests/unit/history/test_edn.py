@@ -8,7 +8,7 @@ import pytest
 
 from conformance.history.edn import Keyword, operation_of, parse, read_block
 from conformance.history.judgement import judge_history
-from conformance.history.lines import LoggedOperation, LoggedRead, LoggedRecord
+from conformance.history.lines import LoggedOperation, LoggedRead, SentRecord
 from conformance.history.reading import history_files
 from conformance.history.rules import DeclaredConfiguration
 from conformance.workers import Here
@@ -53,7 +53,7 @@ def test_an_operation_with_sends_and_polls() -> None:
     )
     assert read is not None
     assert (read.process, read.type, read.f, read.time) == (3, "ok", "txn", 12)
-    assert read.sent == (LoggedRecord(5, 2, 17), LoggedRecord(5, 3, None))
+    assert read.sent == (SentRecord(5, 2, 17), SentRecord(5, 3, None))
     assert read.polled == (LoggedRead(5, 16, 1), LoggedRead(6, 0, 9))
 
 

@@ -15,7 +15,7 @@ from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.walker import Walker
 from conformance.stages.context import constants_of, one_model
 from conformance.story.kind import BehaviourKind
-from conformance.suites import transition_cover
+from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import ActionRefused, CannotSnapshot, SystemUnderTest
 from conformance.tla import Action, Value

@@ -16,7 +16,12 @@ from conformance.tla import Action, Value
 
 pytestmark = pytest.mark.tlc
 SHIPPED = sorted({model.spec for model in find_models([])})
-DRIVES_KAFKA = {"Replication", "ReplicationInterruptedFetches", "GroupMembership"}
+DRIVES_KAFKA = {
+    "CoordinatorStore",
+    "GroupMembership",
+    "Replication",
+    "ReplicationInterruptedFetches",
+}
 CONTEXT = Context()
 """Shared, so that a specification is parsed once."""
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from conformance.suites import coverage, situations
+from conformance.suites.coverage import coverage
+from conformance.suites.situations import situations
 from tests.unit.suites.graphs import graph_of
 
 EDGES = [(0, 1, "right"), (1, 2, "right"), (0, 2, "jump"), (2, 3, "right"), (3, 0, "home")]

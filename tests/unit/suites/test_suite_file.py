@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from conformance.errors import DataError
-from conformance.suites import Test as Walk
-from conformance.suites import load_suite, random_walks, save_suite, situations, transition_cover
+from conformance.suites.postman import transition_cover
+from conformance.suites.situations import situations
+from conformance.suites.suite import Test as Walk
+from conformance.suites.suite import load_suite, save_suite
+from conformance.suites.walks import random_walks
 from tests.unit.suites.graphs import graph_of
 
 EDGES = [(0, 1, "go"), (1, 2, "go"), (2, 0, "back"), (1, 0, "back")]

@@ -3,7 +3,10 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import DataError
-from conformance.suites import Suite, coverage, greedy_cover, transition_cover
+from conformance.suites.coverage import coverage
+from conformance.suites.greedy import greedy_cover
+from conformance.suites.postman import transition_cover
+from conformance.suites.suite import Suite
 from tests.unit.suites.graphs import Edge, graph_of
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.suites import random_walks
+from conformance.suites.walks import random_walks
 from tests.unit.suites.graphs import graph_of
 
 # A long corridor beside a tempting loop: a uniform walk seldom gets through.
