@@ -31,7 +31,8 @@ from conformance.printable import counted
 from conformance.stages.context import Context, stage
 from conformance.verdict import Verdict
 
-STAGE = "load"
+STAGE = "log"
+"""Of one folder and one release."""
 OLDEST = (4, 0, 0)
 """Before, another coordinator was the default."""
 MANY_PARTITIONS = 200
