@@ -62,7 +62,11 @@ def test_every_model_of_ours_has_its_picture(spec: str) -> None:
 
 def test_every_specification_of_ours_has_a_picture_that_it_extends() -> None:
     protocols = {model.spec: picture_of(model) for model in find_models()}
-    assert None not in protocols.values()
+    # Rules on what was written, read and loaded: no parties whose exchanges could be drawn.
+    assert {spec for spec, picture in protocols.items() if picture is None} == {
+        "ClientHistory",
+        "GroupLog",
+    }
     client, group = protocols["GroupClient"], protocols["GroupMembership"]
     assert client == group, "it extends GroupMembership; other modules are named in comments only"
 
