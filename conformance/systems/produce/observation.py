@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from conformance.systems.produce.replica import Replica
+from conformance.systems.produce.replica import ProducerReplica
 from conformance.tla import Fn, Value, make_function
 from impl.producer.transaction_manager import ProducerBatch, TransactionManager
 from impl.producer_state.producer_state_entry import ProducerStateEntry
@@ -14,7 +14,7 @@ PRODUCER_ID = 7
 _NO_ENTRY = Fn({"epoch": -1, "batches": ()})
 
 
-def log_of(replica: Replica) -> Value:
+def log_of(replica: ProducerReplica) -> Value:
     """Batches, each with its producer's numbers, its first offset and its leader epoch."""
     return tuple(map(_logged, replica.log.batches()))
 
@@ -38,12 +38,12 @@ def _number(value: bytes | None) -> int:
     return int(value)
 
 
-def producer_of(replica: Replica) -> Value:
+def producer_of(replica: ProducerReplica) -> Value:
     """The producer's entry in memory."""
     return _entry(replica.log.producer_state_manager.active_producers.values())
 
 
-def snapshots_of(replica: Replica) -> Value:
+def snapshots_of(replica: ProducerReplica) -> Value:
     """The entry in each snapshot file, by offset."""
     manager = replica.log.producer_state_manager
     files: dict[Value, Value] = {o: _entry(manager.snapshot(o)) for o in manager.snapshots}

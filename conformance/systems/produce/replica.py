@@ -15,7 +15,7 @@ from impl.types import LogOffsetMetadata, TopicPartition
 _TOPIC_PARTITION = TopicPartition("t", 0)
 
 
-class Replica:
+class ProducerReplica:
     """The partition on one broker."""
 
     def __init__(self, window: int) -> None:
@@ -54,7 +54,7 @@ class Replica:
         self._clock.sleep(self._config.expiration_ms)
         self.log.remove_expired_producers()
 
-    def common_end(self, leader: Replica) -> int:
+    def common_end(self, leader: ProducerReplica) -> int:
         """Up to where the two logs are the same."""
         end = 0
         for own, led in zip(self.log.batches(), leader.log.batches(), strict=False):
@@ -63,7 +63,7 @@ class Replica:
             end = own.next_offset
         return end
 
-    def fetch_from(self, leader: Replica) -> None:
+    def fetch_from(self, leader: ProducerReplica) -> None:
         """Append the leader's next batch, if there is one; both watermarks follow."""
         end = self.log.log_end_offset
         following = _batch_at(leader.log, end)

@@ -17,7 +17,7 @@ from conformance.systems.produce.observation import (
     snapshots_of,
     value_of,
 )
-from conformance.systems.produce.replica import Replica
+from conformance.systems.produce.replica import ProducerReplica
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.rewinding import Rewinder, Snapshot
 from conformance.tla import Action, Value, make_function
@@ -25,7 +25,7 @@ from impl.errors import ApiException, Errors
 from impl.producer.transaction_manager import ProducerBatch, TransactionManager
 from impl.records import Record
 
-_OF_REPLICAS: Mapping[str, Callable[[Replica], Value]] = {
+_OF_REPLICAS: Mapping[str, Callable[[ProducerReplica], Value]] = {
     "log": log_of,
     "hw": lambda replica: replica.log.high_watermark,
     "producer": producer_of,
@@ -65,7 +65,7 @@ class ProduceSystem:
         """Empty logs; the leader is the initial state's."""
         self._rewinder.forget()
         self._leader, self._epoch = str(initial["leader"]), 0
-        self._replicas = {name: Replica(self._window) for name in self._names}
+        self._replicas = {name: ProducerReplica(self._window) for name in self._names}
         self._client = TransactionManager(PRODUCER_ID)
         self._values = 0
         self._sent: dict[tuple[int, int], ProducerBatch] = {}
@@ -93,7 +93,7 @@ class ProduceSystem:
             }
         )
 
-    def _by_broker(self, value: Callable[[Replica], Value]) -> Value:
+    def _by_broker(self, value: Callable[[ProducerReplica], Value]) -> Value:
         return make_function({name: value(replica) for name, replica in self._replicas.items()})
 
     def snapshot(self) -> Snapshot:
@@ -105,7 +105,7 @@ class ProduceSystem:
         self._rewinder.restore(snapshot)
 
     @property
-    def _led(self) -> Replica:
+    def _led(self) -> ProducerReplica:
         return self._replicas[self._leader]
 
     # ---- the client ------------------------------------------------------------------------
