@@ -10,25 +10,25 @@ import rustworkx
 from conformance.history.arrays import Array
 from conformance.history.partition import TransactionFact
 from conformance.history.rows import READ, SENT
-from conformance.history.situations import Fact, Situation, SituationKind
+from conformance.history.situations import HistoryFact, HistorySituation, SituationKind
 
 MOST_IN_CIRCLE = 10
 """Transactions of a circle that is judged: the formula ranges over their subsets. A shortest circle
 is looked for; a longer one than this is inconclusive."""
 
 
-def unknown_transactions(facts: Iterable[TransactionFact]) -> Iterator[Situation]:
+def unknown_transactions(facts: Iterable[TransactionFact]) -> Iterator[HistorySituation]:
     """A situation for each transaction of unknown outcome: its values, with one read of each."""
     by_order: dict[int, list[TransactionFact]] = {}
     for fact in facts:
         by_order.setdefault(fact.order, []).append(fact)
     for _, parts in sorted(by_order.items()):
-        yield Situation(SituationKind.TRANSACTION, _proving(parts))
+        yield HistorySituation(SituationKind.TRANSACTION, _proving(parts))
 
 
-def _proving(parts: Sequence[TransactionFact]) -> tuple[Fact, ...]:
+def _proving(parts: Sequence[TransactionFact]) -> tuple[HistoryFact, ...]:
     """A value that was read, which proves the commit, and those that nobody read."""
-    facts: list[Fact] = []
+    facts: list[HistoryFact] = []
     read = next((part for part in parts if part.read), None)
     if read is not None and read.read is not None:
         facts += [read.sent, read.read]
@@ -60,8 +60,8 @@ def circles(reads_from: Array) -> list[tuple[int, ...]]:
     graph.add_nodes_from([int(node) for node in nodes])
     pairs = np.searchsorted(nodes, edges)
     graph.add_edges_from_no_data([(int(a), int(b)) for a, b in pairs])
-    found = rustworkx.strongly_connected_components(graph)
-    return sorted(_shortest(graph, part) for part in found if len(part) > 1)
+    components = rustworkx.strongly_connected_components(graph)
+    return sorted(_shortest(graph, part) for part in components if len(part) > 1)
 
 
 def _merged(begins: Array, ends: Array) -> tuple[Array, Array]:
@@ -94,15 +94,15 @@ def _shortest(graph: rustworkx.PyDiGraph, component: Sequence[int]) -> tuple[int
     raise AssertionError("a strongly connected component has a circle through each of its nodes")
 
 
-def circle_situation(facts: Iterable[Fact], circle: Sequence[int]) -> Situation:
+def circle_situation(facts: Iterable[HistoryFact], circle: Sequence[int]) -> HistorySituation:
     """The values by which the transactions of a circle read from each other."""
     own = [fact for fact in facts if fact.order in set(circle)]
     sent = {(f.key, f.value or ""): f for f in own if f.kind == SENT and f.value is not None}
-    chosen: list[Fact] = []
+    chosen: list[HistoryFact] = []
     for reader, sender in zip(circle, (*circle[1:], circle[0]), strict=True):
         for fact in own:
             origin = sent.get((fact.key, fact.value or ""))
             if fact.kind == READ and fact.order == reader and origin and origin.order == sender:
                 chosen += [origin, fact]
                 break
-    return Situation(SituationKind.CIRCLE, tuple(dict.fromkeys(chosen)))
+    return HistorySituation(SituationKind.CIRCLE, tuple(dict.fromkeys(chosen)))

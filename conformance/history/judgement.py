@@ -17,7 +17,7 @@ from conformance.history.arrays import numbers_of
 from conformance.history.partition import (
     CountedSituations,
     PartitionContext,
-    PartitionJudgement,
+    PartitionSituations,
     TransactionFact,
     judge_partition,
 )
@@ -30,7 +30,7 @@ from conformance.history.rules import (
     HistoryFormulas,
     HistoryRule,
 )
-from conformance.history.situations import Fact, Situation, states_of
+from conformance.history.situations import HistoryFact, HistorySituation, states_of
 from conformance.verdict import Verdict
 from conformance.workers import Workers
 
@@ -47,10 +47,10 @@ class RuleTally:
     location: str
     exercised: int = 0
     answers: Counter[Answer] = field(default_factory=Counter)
-    cases: dict[Answer, list[Situation]] = field(default_factory=dict)
+    cases: dict[Answer, list[HistorySituation]] = field(default_factory=dict)
     """The first situations that are not in order."""
 
-    def add(self, answer: Answer, count: int, examples: Sequence[Situation]) -> None:
+    def add(self, answer: Answer, count: int, examples: Sequence[HistorySituation]) -> None:
         """So many situations with one answer."""
         self.exercised += count
         self.answers[answer] += count
@@ -113,7 +113,7 @@ class HistoryJudgement:
         places = [f"{key} from offset {self.read_up_to.get(key, NO_OFFSET) + 1}" for key in keys]
         return f": read on to the end of {', '.join(places)}" if places else ""
 
-    def _unseen(self) -> Iterable[Situation]:
+    def _unseen(self) -> Iterable[HistorySituation]:
         return self.tallies["AcknowledgedIsSeen"].cases.get(Answer.BROKEN, ())
 
     def broken(self) -> list[RuleTally]:
@@ -195,7 +195,7 @@ def _judge_circles(
         verdicts.take(CountedSituations(1, (across.circle_situation(facts, circle),)))
 
 
-def _judge_bucket(task: _BucketTask, bucket: int) -> list[PartitionJudgement]:
+def _judge_bucket(task: _BucketTask, bucket: int) -> list[PartitionSituations]:
     rows = bucket_rows(task.parts, bucket)
     return [judge_partition(key, part, task.context) for key, part in _by_key(rows)]
 
@@ -213,7 +213,7 @@ def _by_key(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         begin += int(count)
 
 
-def _facts_of(task: _BucketTask, orders: frozenset[int], bucket: int) -> list[Fact]:
+def _facts_of(task: _BucketTask, orders: frozenset[int], bucket: int) -> list[HistoryFact]:
     """What these transactions sent and read in a bucket."""
     rows = bucket_rows(task.parts, bucket)
     wanted = pc.is_in(rows.column("order"), value_set=pa.array(sorted(orders), pa.int64()))
@@ -221,7 +221,7 @@ def _facts_of(task: _BucketTask, orders: frozenset[int], bucket: int) -> list[Fa
     for row in rows.filter(wanted).to_pylist():
         if row["kind"] in {SENT, READ}:
             facts.append(
-                Fact(
+                HistoryFact(
                     row["kind"],
                     row["order"],
                     row["place"],

@@ -1,7 +1,7 @@
 """The situations of one partition: its rows grouped by value, by offset and by process.
 
-Everything is done on whole columns. The first few groups of each kind become `Situation`s, the
-rest is counted.
+Everything is done on whole columns. The first few groups of each kind become `HistorySituation`s,
+the rest is counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from conformance.history.rows import (
     SENT,
     UNKNOWN,
 )
-from conformance.history.situations import NEVER, Fact, Situation, SituationKind
+from conformance.history.situations import NEVER, HistoryFact, HistorySituation, SituationKind
 
 EXAMPLES = 20
 """So many situations that are alike are kept of a partition; all are counted."""
@@ -39,7 +39,7 @@ class CountedSituations:
     """Situations that are alike, and the first of them."""
 
     count: int
-    examples: tuple[Situation, ...]
+    examples: tuple[HistorySituation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class TransactionFact:
     """What a partition knows of a value that a transaction of unknown outcome sent."""
 
     order: int
-    sent: Fact
-    read: Fact | None
-    passed: Fact | None
+    sent: HistoryFact
+    read: HistoryFact | None
+    passed: HistoryFact | None
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionJudgement:
+class PartitionSituations:
     """What is asked of a partition, and what it knows of transactions."""
 
     key: str
@@ -82,9 +82,9 @@ class PartitionContext:
     """Nanoseconds by which two processes' clocks may differ."""
 
 
-def judge_partition(key: str, rows: pa.Table, context: PartitionContext) -> PartitionJudgement:
+def judge_partition(key: str, rows: pa.Table, context: PartitionContext) -> PartitionSituations:
     """Group the rows of one partition."""
-    partition = _Partition(key, rows, context)
+    partition = _PartitionRows(key, rows, context)
     situations = (
         *partition.of_values(),
         *partition.of_offsets(),
@@ -93,7 +93,7 @@ def judge_partition(key: str, rows: pa.Table, context: PartitionContext) -> Part
         *partition.of_commits(),
         *partition.of_positions(),
     )
-    return PartitionJudgement(
+    return PartitionSituations(
         key,
         len(rows),
         situations,
@@ -105,7 +105,7 @@ def judge_partition(key: str, rows: pa.Table, context: PartitionContext) -> Part
     )
 
 
-class _Partition:
+class _PartitionRows:
     """The columns of a partition, and of each of its rows the neighbours."""
 
     def __init__(self, key: str, rows: pa.Table, context: PartitionContext) -> None:
@@ -268,11 +268,11 @@ class _Partition:
 
     # --- situations -------------------------------------------------------------------------------
 
-    def fact(self, row: int, kind: int | None = None) -> Fact:
+    def fact(self, row: int, kind: int | None = None) -> HistoryFact:
         """A row with its neighbours."""
         process = self.names[int(self.process[row])]
         failing = process in self.context.failing and not self.transactional[row]
-        return Fact(
+        return HistoryFact(
             int(self.kind[row]) if kind is None else kind,
             int(self.order[row]),
             int(self.place[row]),
@@ -316,7 +316,7 @@ class _Partition:
                 at = at[np.sort(first)]
                 extra = further[at]
                 every = (*rows[at], *np.unique(extra[extra >= 0]))
-                examples.append(Situation(kind, tuple(self.fact(int(row)) for row in every)))
+                examples.append(HistorySituation(kind, tuple(self.fact(int(row)) for row in every)))
             yield CountedSituations(count, tuple(examples))
 
     def of_values(self) -> Iterator[CountedSituations]:
@@ -460,7 +460,7 @@ class _Partition:
                 commits = _Commits(self, rows[self.kind[rows] == COMMITTED])
                 for row in fetches:
                     facts = tuple(map(self.fact, (*commits.deciding(int(row)), int(row))))
-                    yield CountedSituations(1, (Situation(SituationKind.POSITION, facts),))
+                    yield CountedSituations(1, (HistorySituation(SituationKind.POSITION, facts),))
 
     # --- transactions -----------------------------------------------------------------------------
 
@@ -510,7 +510,7 @@ def _packed(*parts: tuple[Array, int]) -> Array:
 class _Commits:
     """The commits of a group, by when they ended and by their offset."""
 
-    def __init__(self, partition: _Partition, rows: Array) -> None:
+    def __init__(self, partition: _PartitionRows, rows: Array) -> None:
         self._partition, self._rows = partition, rows
         self._began, self._ended = partition.intervals(rows)
         ok = np.flatnonzero(partition.outcome[rows] == OK)

@@ -262,8 +262,8 @@ def _events(lines: pa.Table, orders: Array) -> Iterator[PositionEvent]:
     """Few lines are of positions, so these are looked at one by one."""
     of_kind = pc.is_in(lines.column("f"), value_set=pa.array([*_ANEW, "subscribe"]))
     ended = pc.not_equal(lines.column("type"), "invoke")
-    said = pc.or_(pc.is_valid(lines.column("assigned")), pc.is_valid(lines.column("moved")))
-    rows = np.flatnonzero(numbers_of(pc.and_(ended, pc.or_(said, of_kind))))
+    of_positions = pc.or_(pc.is_valid(lines.column("assigned")), pc.is_valid(lines.column("moved")))
+    rows = np.flatnonzero(numbers_of(pc.and_(ended, pc.or_(of_positions, of_kind))))
     for row in rows:
         line = lines.slice(int(row), 1).select(["process", "f", "assigned", "moved"]).to_pylist()[0]
         order, process = int(orders[row]), line["process"]

@@ -12,7 +12,13 @@ from enum import StrEnum
 
 from conformance.events import Reason
 from conformance.history.rows import FAIL, NO_OFFSET, OK, READ, SENT, UNKNOWN
-from conformance.history.situations import Fact, Situation, SituationKind, State, states_of
+from conformance.history.situations import (
+    HistoryFact,
+    HistorySituation,
+    SituationKind,
+    State,
+    states_of,
+)
 from conformance.inspect.specifications import Specification, Specifications
 from conformance.story.why import why_false
 from conformance.tla import ModelValue, Spec, Value
@@ -55,7 +61,7 @@ class Answer(StrEnum):
     """It depends on what the history does not tell."""
 
 
-Exercises = Callable[[Sequence[Fact]], bool]
+Exercises = Callable[[Sequence[HistoryFact]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +78,23 @@ class HistoryRule:
     """False: that it is false is no fault yet."""
 
 
-def _sent(facts: Sequence[Fact]) -> list[Fact]:
+def _sent(facts: Sequence[HistoryFact]) -> list[HistoryFact]:
     return [fact for fact in facts if fact.kind == SENT]
 
 
-def _any(kind: int, holds: Callable[[Fact], bool]) -> Exercises:
+def _any(kind: int, holds: Callable[[HistoryFact], bool]) -> Exercises:
     return lambda facts: any(fact.kind == kind and holds(fact) for fact in facts)
 
 
-def _both(facts: Sequence[Fact]) -> bool:
+def _both(facts: Sequence[HistoryFact]) -> bool:
     return {fact.kind for fact in facts} >= {SENT, READ}
 
 
-def _placed(fact: Fact) -> bool:
+def _placed(fact: HistoryFact) -> bool:
     return fact.outcome == OK and fact.offset != NO_OFFSET
 
 
-def _follows(within: bool) -> Callable[[Fact], bool]:
+def _follows(within: bool) -> Callable[[HistoryFact], bool]:
     return lambda fact: fact.after != NO_OFFSET and fact.within is within
 
 
@@ -185,7 +191,7 @@ class HistoryFormulas:
         bare = all(self.holds(rule.bare, state) for state in states)
         return Answer.KEPT if bare else Answer.ALLOWED
 
-    def smallest(self, rule: HistoryRule, situation: Situation) -> Situation:
+    def smallest(self, rule: HistoryRule, situation: HistorySituation) -> HistorySituation:
         """The situation without the facts that the answer does not need."""
         facts = situation.facts
         wanted = self.answer(rule, states_of(facts))
@@ -193,9 +199,9 @@ class HistoryFormulas:
             fewer = tuple(other for other in facts if other != fact)
             if fewer and self.answer(rule, states_of(fewer)) is wanted:
                 facts = fewer
-        return Situation(situation.kind, facts)
+        return HistorySituation(situation.kind, facts)
 
-    def why(self, rule: HistoryRule, situation: Situation) -> tuple[Reason, ...]:
+    def why(self, rule: HistoryRule, situation: HistorySituation) -> tuple[Reason, ...]:
         """The evaluator's account of why a rule is false."""
         states = states_of(situation.facts)
         false = next((state for state in states if not self.holds(rule.name, state)), None)

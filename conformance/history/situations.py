@@ -42,7 +42,7 @@ class SituationKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class HistoryFact:
     """A value sent or read, or a position committed or fetched: a row, with its neighbours."""
 
     kind: int
@@ -71,11 +71,11 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class HistorySituation:
     """Facts that are judged together."""
 
     kind: SituationKind
-    facts: tuple[Fact, ...]
+    facts: tuple[HistoryFact, ...]
 
     @property
     def orders(self) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ State = Mapping[str, Value]
 """By variable of the specification."""
 
 
-def states_of(facts: Iterable[Fact]) -> list[State]:
+def states_of(facts: Iterable[HistoryFact]) -> list[State]:
     """The facts as a state; several where nobody knows whether a producer took a new epoch."""
     known = sorted(set(facts), key=lambda fact: (fact.order, fact.kind, fact.place, fact.offset))
     unknown = sorted({fact.process for fact in known if fact.renewed is None})
@@ -97,7 +97,7 @@ def states_of(facts: Iterable[Fact]) -> list[State]:
     ]
 
 
-def _state(facts: Sequence[Fact], renewed: Mapping[str, bool]) -> State:
+def _state(facts: Sequence[HistoryFact], renewed: Mapping[str, bool]) -> State:
     names = _Names(facts)
     sets: dict[int, set[Value]] = {SENT: set(), READ: set(), COMMITTED: set(), FETCHED: set()}
     for fact in facts:
@@ -116,7 +116,7 @@ def _state(facts: Sequence[Fact], renewed: Mapping[str, bool]) -> State:
 class _Names:
     """What facts share, renamed: `o1`, `p1`, `v1`; offsets and times by their rank."""
 
-    def __init__(self, facts: Sequence[Fact]) -> None:
+    def __init__(self, facts: Sequence[HistoryFact]) -> None:
         self.operations = _numbered("o", (fact.order for fact in facts))
         self.partitions = _numbered("p", (fact.key for fact in facts))
         self.values = _numbered("v", (fact.value for fact in facts if fact.value is not None))
@@ -146,7 +146,7 @@ def _numbered(letter: str, items: Iterable[_T]) -> dict[_T, str]:
     return {item: f"{letter}{rank}" for rank, item in enumerate(dict.fromkeys(items), 1)}
 
 
-def _sent(fact: Fact, names: _Names, renewed: Mapping[str, bool]) -> Value:
+def _sent(fact: HistoryFact, names: _Names, renewed: Mapping[str, bool]) -> Value:
     return make_record(
         id=names.sends[fact.order, fact.place],
         operation=names.operations[fact.order],
@@ -161,7 +161,7 @@ def _sent(fact: Fact, names: _Names, renewed: Mapping[str, bool]) -> Value:
     )
 
 
-def _read(fact: Fact, names: _Names, _renewed: Mapping[str, bool]) -> Value:
+def _read(fact: HistoryFact, names: _Names, _renewed: Mapping[str, bool]) -> Value:
     return make_record(
         operation=names.operations[fact.order],
         partition=names.partitions[fact.key],
@@ -172,7 +172,7 @@ def _read(fact: Fact, names: _Names, _renewed: Mapping[str, bool]) -> Value:
     )
 
 
-def _committed(fact: Fact, names: _Names, _renewed: Mapping[str, bool]) -> Value:
+def _committed(fact: HistoryFact, names: _Names, _renewed: Mapping[str, bool]) -> Value:
     return make_record(
         partition=names.partitions[fact.key],
         offset=names.offset(fact.key, fact.offset),
@@ -184,7 +184,7 @@ def _committed(fact: Fact, names: _Names, _renewed: Mapping[str, bool]) -> Value
     )
 
 
-def _fetched(fact: Fact, names: _Names, _renewed: Mapping[str, bool]) -> Value:
+def _fetched(fact: HistoryFact, names: _Names, _renewed: Mapping[str, bool]) -> Value:
     return make_record(
         partition=names.partitions[fact.key],
         offset=names.offset(fact.key, fact.offset),

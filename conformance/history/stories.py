@@ -10,7 +10,7 @@ from conformance.history.judgement import HistoryJudgement, RuleTally
 from conformance.history.reading import History
 from conformance.history.rows import COMMITTED, NO_OFFSET, READ, SENT, UNKNOWN
 from conformance.history.rules import Answer, HistoryFormulas
-from conformance.history.situations import Fact, Situation
+from conformance.history.situations import HistoryFact, HistorySituation
 from conformance.printable import counted, path_text, printable
 from conformance.story.key import hashed_key
 from conformance.story.scene import LaneCell, Scene, SceneRow
@@ -58,19 +58,19 @@ def _finding(
     )
 
 
-def _subject(case: Situation) -> str:
+def _subject(case: HistorySituation) -> str:
     fact = case.facts[0]
     return ", ".join(dict.fromkeys(printable(each.key) for each in case.facts)) or fact.process
 
 
-def operation_lines(history: History, case: Situation) -> Iterator[str]:
+def operation_lines(history: History, case: HistorySituation) -> Iterator[str]:
     """Each operation with what of it is concerned, and where it stands."""
     for order, process, what in _operations(case):
         file, number = history.line(order)
         yield f"{path_text(file.path.name)}:{number}: process {printable(process)}: {what}"
 
 
-def _operations(case: Situation) -> list[tuple[int, str, str]]:
+def _operations(case: HistorySituation) -> list[tuple[int, str, str]]:
     """The operations in their order, by process; also those that a step begins at."""
     parts: dict[int, tuple[str, list[str]]] = {}
     for fact in case.facts:
@@ -88,7 +88,7 @@ def _operations(case: Situation) -> list[tuple[int, str, str]]:
 _STEPS = {SENT: "was told", READ: "read", COMMITTED: "committed"}
 
 
-def _fact_text(fact: Fact) -> str:
+def _fact_text(fact: HistoryFact) -> str:
     key = printable(fact.key)
     value = "a record" if fact.value is None else f"value {printable(fact.value)}"
     outcome = _OUTCOMES[fact.outcome]
@@ -108,13 +108,13 @@ def _fact_text(fact: Fact) -> str:
     return f"fetched position {fact.offset} of {key}"
 
 
-def _steps(history: History, case: Situation) -> Iterator[ShownStep]:
+def _steps(history: History, case: HistorySituation) -> Iterator[ShownStep]:
     yield ShownStep("", (), {})
     for line in operation_lines(history, case):
         yield ShownStep(line, (), {})
 
 
-def _scene(case: Situation) -> Scene:
+def _scene(case: HistorySituation) -> Scene:
     """A lane for each process, a row for each operation."""
     operations = _operations(case)
     lanes = tuple(dict.fromkeys(f"process {printable(process)}" for _, process, _ in operations))

@@ -16,7 +16,7 @@ import pytest
 
 from conformance.history.rows import FAIL, FETCHED, OK, SENT, UNKNOWN
 from conformance.history.rules import RULES, Answer, DeclaredConfiguration, HistoryFormulas
-from conformance.history.situations import Fact, states_of
+from conformance.history.situations import HistoryFact, states_of
 from tests.unit.history.histories import Operation, formulas_of, judged, plain_facts
 
 HISTORIES = 300
@@ -96,7 +96,7 @@ def _drawn(rng: random.Random, number: int, values: int) -> Operation:
     return operation
 
 
-def whole(formulas: HistoryFormulas, facts: list[Fact]) -> dict[str, Answer]:
+def whole(formulas: HistoryFormulas, facts: list[HistoryFact]) -> dict[str, Answer]:
     """Each rule's answer on the whole history as one state."""
     # A fetch that failed shows nothing.
     facts = [fact for fact in facts if fact.kind != FETCHED or fact.outcome == OK]
@@ -157,6 +157,6 @@ def test_who_is_accused_has_no_excuse_in_any_outcome() -> None:
     assert accused > 30
 
 
-def _decided_with(fact: Fact) -> tuple[int, int]:
+def _decided_with(fact: HistoryFact) -> tuple[int, int]:
     """A transaction ends as one, other sends each for itself."""
     return (fact.order, -1) if fact.transactional else (fact.order, fact.place)

@@ -27,7 +27,7 @@ from conformance.history.rows import (
     order_of,
 )
 from conformance.history.rules import DeclaredConfiguration, HistoryFormulas
-from conformance.history.situations import NEVER, Fact
+from conformance.history.situations import NEVER, HistoryFact
 from conformance.workers import Here, Workers
 
 Operation = Mapping[str, Any]
@@ -74,12 +74,12 @@ def judged(
         )
 
 
-def plain_facts(operations: Sequence[Operation]) -> list[Fact]:
+def plain_facts(operations: Sequence[Operation]) -> list[HistoryFact]:
     """All facts of a history that was written as one file, each line an ended operation."""
-    facts: list[Fact] = []
-    last_read: dict[tuple[str, str], Fact | None] = {}
-    last_committed: dict[tuple[str, str], Fact] = {}
-    last_sent: dict[tuple[str, str], tuple[Fact, Any]] = {}
+    facts: list[HistoryFact] = []
+    last_read: dict[tuple[str, str], HistoryFact | None] = {}
+    last_committed: dict[tuple[str, str], HistoryFact] = {}
+    last_sent: dict[tuple[str, str], tuple[HistoryFact, Any]] = {}
     assigned: dict[str, set[str] | None] = {}
     for line, operation in enumerate(operations, 1):
         process, outcome = str(operation["process"]), _OUTCOMES[operation["type"]]
@@ -87,7 +87,9 @@ def plain_facts(operations: Sequence[Operation]) -> list[Fact]:
         for key in _begun_anew(operation, assigned, {key for _, key in last_read} | _KEYS):
             last_read.pop((process, key), None)
             last_committed.pop((process, key), None)
-        base = Fact(SENT, order, 0, process, "", None, NO_OFFSET, outcome, operation["f"] == "txn")
+        base = HistoryFact(
+            SENT, order, 0, process, "", None, NO_OFFSET, outcome, operation["f"] == "txn"
+        )
         for place, record in enumerate(operation.get("sent") or ()):
             fact = _placed(replace(base, place=place), record)
             facts.append(_after_answer(fact, operation, last_sent))
@@ -126,13 +128,13 @@ def _begun_anew(
     return anew | set(operation.get("moved") or ())
 
 
-def _placed(fact: Fact, record: Mapping[str, Any]) -> Fact:
+def _placed(fact: HistoryFact, record: Mapping[str, Any]) -> HistoryFact:
     value = None if record["value"] is None else str(record["value"])
     offset = NO_OFFSET if record["offset"] is None else record["offset"]
     return replace(fact, key=str(record["key"]), value=value, offset=offset)
 
 
-def _after_answer(fact: Fact, operation: Operation, last: dict[Any, Any]) -> Fact:
+def _after_answer(fact: HistoryFact, operation: Operation, last: dict[Any, Any]) -> HistoryFact:
     if fact.outcome != OK or fact.offset == NO_OFFSET:
         return fact
     before, ended = last.get((fact.process, fact.key), (None, None))
@@ -145,7 +147,9 @@ def _after_answer(fact: Fact, operation: Operation, last: dict[Any, Any]) -> Fac
     return replace(fact, after=after, within=within)
 
 
-def _after_read(fact: Fact, last: dict[Any, Fact | None], *, moved: bool) -> Fact:
+def _after_read(
+    fact: HistoryFact, last: dict[Any, HistoryFact | None], *, moved: bool
+) -> HistoryFact:
     before = last.get((fact.process, fact.key))
     last[fact.process, fact.key] = fact
     if before is None:
@@ -156,13 +160,15 @@ def _after_read(fact: Fact, last: dict[Any, Fact | None], *, moved: bool) -> Fac
     return replace(fact, after=before.offset, within=same)
 
 
-def _timed(fact: Fact, operation: Operation) -> Fact:
+def _timed(fact: HistoryFact, operation: Operation) -> HistoryFact:
     start, end = operation.get("start"), operation.get("time")
     known = end is not None and fact.outcome != UNKNOWN
     return replace(fact, began=-NEVER if start is None else start, ended=end if known else NEVER)
 
 
-def _after_commit(fact: Fact, reads: dict[Any, Fact | None], last: dict[Any, Fact]) -> Fact:
+def _after_commit(
+    fact: HistoryFact, reads: dict[Any, HistoryFact | None], last: dict[Any, HistoryFact]
+) -> HistoryFact:
     if fact.kind != COMMITTED:
         return fact
     read, before = reads.get((fact.process, fact.key)), last.get((fact.process, fact.key))
