@@ -12,7 +12,7 @@ import argparse
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from conformance.inspect.specifications import Specifications
@@ -38,7 +38,9 @@ class _Writer:
         numbers = self._schemas.group_keys.items()
         self._numbers = {schema.name: number for number, schema in numbers}
 
-    def record(self, name: str, key: dict[str, object], value: dict[str, object] | None) -> _Record:
+    def record(
+        self, name: str, key: Mapping[str, object], value: Mapping[str, object] | None
+    ) -> _Record:
         """A record of a type, in the newest version of its value."""
         keys, values = (self._schemas.message(f"{name}{part}") for part in ("Key", "Value"))
         number = self._numbers[f"{name}Key"]
