@@ -12,7 +12,7 @@ import argparse
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from conformance.inspect.specifications import Specifications
@@ -27,7 +27,7 @@ _SEED = 5
 _FIRST_MS = 1_767_225_600_000
 _SEGMENT = 100 << 20
 _TOPIC = "AAAAAAAAAAAAAAAAAAAAAQ"
-_Record = tuple[bytes, bytes | None]
+_Record = tuple[bytes, bytes]
 
 
 class _Writer:
@@ -38,13 +38,11 @@ class _Writer:
         numbers = self._schemas.group_keys.items()
         self._numbers = {schema.name: number for number, schema in numbers}
 
-    def record(self, name: str, key: dict[str, object], value: dict[str, object] | None) -> _Record:
+    def record(self, name: str, key: Mapping[str, object], value: Mapping[str, object]) -> _Record:
         """A record of a type, in the newest version of its value."""
         keys, values = (self._schemas.message(f"{name}{part}") for part in ("Key", "Value"))
         number = self._numbers[f"{name}Key"]
         written = number.to_bytes(2, "big") + keys.encode(keys.versions.high, key)
-        if value is None:
-            return written, None
         version = min(values.versions.high, 3)
         return written, version.to_bytes(2, "big") + values.encode(version, value)
 

@@ -49,7 +49,7 @@ AS_IT_IS = Variant("raw", 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CleanableRecords:
     """What the cleaner and a reader see of the records of one group."""
 
     superseded: tuple[int, ...]
@@ -87,7 +87,7 @@ class Shape:
 
 
 @dataclass(slots=True)
-class Exploration:
+class LoadPaths:
     """What the loads of all variants come to."""
 
     raw: list[int]
@@ -117,13 +117,13 @@ class _Column(NamedTuple):
 
 
 def explore(
-    shape: Shape, initial: int, replay: Replay, failed: Callable[[int], bool]
-) -> Exploration:
+    shape: CleanableRecords, initial: int, replay: Replay, failed: Callable[[int], bool]
+) -> LoadPaths:
     """Follow a load along all variants; `failed` says which states are the end of a load."""
     raw = [initial]
     for number in range(len(shape)):
         raw.append(replay(raw[-1], number))
-    result = Exploration(raw)
+    result = LoadPaths(raw)
     walk = _Walk(shape, replay, failed, result)
     tails: dict[int, _States] = {}
     before = 0
@@ -140,7 +140,11 @@ class _Walk:
     """The columns for the last end, and what was met."""
 
     def __init__(
-        self, shape: Shape, replay: Replay, failed: Callable[[int], bool], result: Exploration
+        self,
+        shape: CleanableRecords,
+        replay: Replay,
+        failed: Callable[[int], bool],
+        result: LoadPaths,
     ) -> None:
         self._shape, self._replay, self._failed, self._result = shape, replay, failed, result
         self._columns = [_Column({}, {}, {}, {})]

@@ -17,8 +17,8 @@ from pathlib import Path
 from conformance.inspect.specifications import Specifications
 from conformance.kafka.schemas import Schemas
 from conformance.load.classes import ReleaseClasses
-from conformance.load.compactions import AS_IT_IS, Exploration, Variant
-from conformance.load.meaning import GroupRecords, Reading
+from conformance.load.compactions import AS_IT_IS, LoadPaths, Variant
+from conformance.load.meaning import GroupRecords, RecordReading
 from conformance.load.partition import PartitionLog
 from conformance.load.specification import MODEL, SpecifiedLoad, specified_load
 from conformance.verdict import Verdict
@@ -117,7 +117,7 @@ def judge_release(
     classes: ReleaseClasses | None,
 ) -> ReleaseVerdict:
     """What a release makes of a log; without classes, by the specification alone."""
-    groups = Reading(_schemas(tuple(jars))).groups(log.records)
+    groups = RecordReading(_schemas(tuple(jars))).groups(log.records)
     judge = _Judge(specified_load(specifications[MODEL], release), classes)
     judges = ("specification", *(("classes",) if classes else ()))
     return ReleaseVerdict(release, tuple(judge.group(group) for group in groups), judges)
@@ -152,7 +152,7 @@ class _Judge:
             compared,
         )
 
-    def _faults(self, group: GroupRecords, exploration: Exploration) -> Iterator[LoadFault]:
+    def _faults(self, group: GroupRecords, exploration: LoadPaths) -> Iterator[LoadFault]:
         ended = (n for n, s in enumerate(exploration.raw[1:]) if self.specified.rule(s))
         failing = next(ended, None)
         if failing is not None:
@@ -177,7 +177,7 @@ class _Judge:
         self,
         classes: ReleaseClasses,
         group: GroupRecords,
-        exploration: Exploration,
+        exploration: LoadPaths,
         faults: Sequence[LoadFault],
     ) -> tuple[tuple[str, ...], int]:
         """Where the classes say otherwise, and how many loads both did."""

@@ -26,7 +26,7 @@ from typing import Any
 
 from conformance.errors import DataError
 from conformance.kafka.schemas import MessageSchema, Schemas
-from conformance.load.compactions import NEVER, Shape
+from conformance.load.compactions import NEVER, CleanableRecords
 from conformance.load.partition import LoggedRecord
 from conformance.tla import Fn, Value, make_record
 
@@ -55,7 +55,7 @@ class GroupRecords:
     """As the specification has them."""
     readable: tuple[str, ...]
     """As a person reads them: the type of record and its key."""
-    shape: Shape
+    shape: CleanableRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class _Read:
     """Why it cannot be read."""
 
 
-class Reading:
+class RecordReading:
     """Reads records by the schemas of one release; keys are read once."""
 
     def __init__(self, schemas: Schemas) -> None:
@@ -265,7 +265,7 @@ def _readable(record: LoggedRecord, read: _Read, why: str) -> str:
     return f"{what}{name}{f': {why}' if why else ''}"
 
 
-def _shape(records: tuple[LoggedRecord, ...]) -> Shape:
+def _shape(records: tuple[LoggedRecord, ...]) -> CleanableRecords:
     """What the cleaner sees; a producer's transaction ends with its marker."""
     count = len(records)
     outcome, opened = [True] * count, dict[int, list[int]]()
@@ -285,7 +285,7 @@ def _shape(records: tuple[LoggedRecord, ...]) -> Shape:
             continue
         superseded[number] = newest.get(record.key, NEVER)
         newest[record.key] = number
-    return Shape(
+    return CleanableRecords(
         tuple(superseded),
         tuple(r.commit is None and r.value is None for r in records),
         tuple(n == 0 or records[n - 1].batch != r.batch for n, r in enumerate(records)),

@@ -10,7 +10,7 @@ import msgspec
 
 from conformance.inspect.specifications import Specification
 from conformance.kafka.jars import release_of
-from conformance.load.compactions import Exploration, explore
+from conformance.load.compactions import LoadPaths, explore
 from conformance.load.meaning import GroupRecords
 from conformance.tla import Fn, Value
 from conformance.toml import decode
@@ -65,14 +65,14 @@ class SpecifiedLoad:
         self._meanings: list[Fn] = []
         self._steps: dict[tuple[int, int], int] = {}
         self._empty = self._number(cast("Fn", spec.value("EmptyLoad")))
-        self._explored: dict[tuple[object, ...], Exploration] = {}
+        self._explored: dict[tuple[object, ...], LoadPaths] = {}
 
     @property
     def is_large(self) -> bool:
         """Whether it keeps so much that a new one is better."""
         return len(self._steps) > _MANY
 
-    def explore(self, group: GroupRecords) -> Exploration:
+    def explore(self, group: GroupRecords) -> LoadPaths:
         """The loads of a group's records under all compactions; states are numbers."""
         records = [self._record(meaning) for meaning in group.meanings]
         known = (tuple(records), group.shape)

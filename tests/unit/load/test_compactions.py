@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from conformance.load.compactions import AS_IT_IS, NEVER, Exploration, Shape, Variant, explore
+from conformance.load.compactions import (
+    AS_IT_IS,
+    NEVER,
+    CleanableRecords,
+    LoadPaths,
+    Variant,
+    explore,
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class Story:
     entries: tuple[Entry, ...]
     borders: tuple[bool, ...]
 
-    def shape(self) -> Shape:
+    def shape(self) -> CleanableRecords:
         superseded = [
             next(
                 (m for m in range(n + 1, len(self.entries)) if self.entries[m].key == e.key), NEVER
@@ -38,7 +45,7 @@ class Story:
             for n, e in enumerate(self.entries)
         ]
         tombstones = tuple(not entry.value for entry in self.entries)
-        return Shape(tuple(superseded), tombstones, self.borders, len(self.entries))
+        return CleanableRecords(tuple(superseded), tombstones, self.borders, len(self.entries))
 
 
 class Machine:
@@ -93,7 +100,7 @@ def _stories() -> Iterator[Story]:
 STORIES = tuple(_stories())
 
 
-def all_variants(shape: Shape) -> Iterator[Variant]:
+def all_variants(shape: CleanableRecords) -> Iterator[Variant]:
     """Every row of the table in compactions.py, by brute force."""
     starts = [n for n, border in enumerate(shape.borders) if border]
     for end in range(1, len(shape) + 1):
@@ -107,7 +114,7 @@ def all_variants(shape: Shape) -> Iterator[Variant]:
             yield Variant("cleaned", start, stop, end)
 
 
-def explored(story: Story, machine: Machine) -> Exploration:
+def explored(story: Story, machine: Machine) -> LoadPaths:
     return explore(story.shape(), 0, machine.replay, machine.failed)
 
 
