@@ -75,12 +75,12 @@ def read_partition(folder: Path) -> PartitionLog:
     segments = sorted(path for path in folder.glob("*.log") if path.stem.isdigit())
     if not segments:
         raise DataError(f"{folder} holds no segment (00000000000000000000.log).")
-    reader = _Reader()
+    reader = _SegmentReader()
     log = [record for path in segments for record in reader.segment(path)]
     return PartitionLog(tuple(log), reader.batches, reader.size, tuple(reader.damage), len(log))
 
 
-class _Reader:
+class _SegmentReader:
     """Counts while it reads."""
 
     def __init__(self) -> None:

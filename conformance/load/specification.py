@@ -22,7 +22,7 @@ _MANY = 1_000_000
 _TABLE = Path(__file__).parent / "rules.toml"
 
 
-class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Introduction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Since when Kafka loads by a rule: the first release of each branch that has it."""
 
     since: list[str]
@@ -31,7 +31,7 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def rules_of(release: str) -> dict[str, Value]:
     """The constants of spec/GroupLoad.tla for a release."""
-    rules = decode(_TABLE.read_bytes(), dict[str, _Rule])
+    rules = decode(_TABLE.read_bytes(), dict[str, _Introduction])
     return {name: _has(release_of(release), rule.since) for name, rule in rules.items()}
 
 
