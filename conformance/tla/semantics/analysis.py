@@ -64,6 +64,7 @@ class Analysis:
         self._definition = definition
         self._resolve = resolve
         self._of_module = of_module
+        self._asked: set[int] = set()
         self._own: dict[int, tuple[s.Argument, Facts]] = {}
         self._reached: dict[frozenset[int], frozenset[int]] = {}
         self._called: dict[frozenset[int], Facts] = {}
@@ -99,12 +100,16 @@ class Analysis:
         if target is None or target not in self._of_module:
             return None
         definition = self._definition(target)
-        if definition.params or definition.recursive:
+        if definition.params or definition.recursive or target in self._asked:
             return None
-        facts = self.of_definition(target)
+        self._asked.add(target)  # named within itself, through others: a recursion
+        try:
+            facts = self.of_definition(target)
+        finally:
+            self._asked.remove(target)
         random = bool(facts.impure) and facts.impure <= RANDOM
         fixed = not facts.variables and not facts.free and not facts.primes
-        return definition if random and fixed else None
+        return definition if random and fixed and not self.recursive(target) else None
 
     def recursive(self, uid: int) -> bool:
         """Whether the definition calls itself, directly or through others."""

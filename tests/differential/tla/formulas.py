@@ -26,6 +26,9 @@ Less(a, b) == a < b
 RECURSIVE Fact(_)
 Fact(n) == IF n = 0 THEN 1 ELSE n * Fact(n - 1)
 g[n \\in 0..5] == IF n = 0 THEN 1 ELSE n * g[n - 1]
+RECURSIVE even
+odd[n \\in 0..5] == IF n = 0 THEN FALSE ELSE even[n - 1]
+even[n \\in 0..5] == IF n = 0 THEN TRUE ELSE odd[n - 1]
 """
 CONFIG = "CONSTANT m = m\nINIT Init\nNEXT Next\n"
 _WIDTH = 6

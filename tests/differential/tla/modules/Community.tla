@@ -34,7 +34,7 @@ Parts == /\ AllSubSeqs(<<1, 2, 3>>) = {<<>>, <<1>>, <<2>>, <<3>>, <<1, 2>>, <<1,
          /\ ReplaceFirstSubSeq(<<9>>, <<2>>, <<1, 2, 2>>) = <<1, 9, 2>> /\ ReplaceAllSubSeqs(<<9>>, <<2>>, <<1, 2, 2>>) = <<1, 9, 9>>
          /\ ReplaceAllSubSeqs(<<9>>, <<1, 1>>, <<1, 1, 1>>) = <<9, 1>> /\ ReplaceAllSubSeqs(<<0>>, <<>>, <<1, 2>>) = <<0, 1, 0, 2>>
          /\ RemoveFirstMatch(<<1, 2, 3>>, LAMBDA i : i > 1) = <<1, 3>> /\ SeqMod(4, 2) = 2 /\ SeqMod(5, 2) = 1
-         /\ SelectInSubSeq(<<1, 2, 3>>, 2, 3, LAMBDA i : i = 3) = 2 /\ SelectLastInSubSeq(<<2, 2, 3>>, 1, 2, LAMBDA i : i = 2) = 2
+         /\ SelectInSubSeq(<<1, 2, 3>>, 2, 3, LAMBDA i : i = 3) = 3 /\ SelectLastInSubSeq(<<2, 2, 3>>, 1, 2, LAMBDA i : i = 2) = 2
          /\ ToBag(<<1, 1, 2>>) = (1 :> 2 @@ 2 :> 1) /\ IsSorted(<<1, 2, 2>>, <=) /\ ~ IsSorted(<<2, 1>>, <=)
          /\ SetToAllKPermutations({1, 2}) = {<<>>, <<1>>, <<2>>, <<1, 2>>, <<2, 1>>}
 Graphs == LET G == [node |-> {1, 2, 3}, edge |-> {{1, 2}}]

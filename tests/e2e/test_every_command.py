@@ -1,0 +1,134 @@
+"""Every command that takes a model, with a model of every protocol and every kind of system.
+
+What fits is driven, what does not is refused in a paragraph; nothing is a fault of kconform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import ExitCode
+from conformance.modelcheck.manifest import Model, find_models
+from conformance.registry import BUILT_IN, SPECIFICATIONS
+from tests.e2e.commands import Ended, in_fork
+
+pytestmark = pytest.mark.tlc
+
+DRIVE = {
+    "gate": "gate {model} --system {system} --traces 1 --no-canary -o out",
+    "replay": "replay {model} --system {system} --suite walks --walks 2",
+    "interleave": "interleave {model} --system {system} --samples 1",
+    "turns": "turns {model} --system {system} --walks 1",
+    "explore": "explore {model} --system {system} --examples 2 --steps 5",
+    "record": "record {model} --system {system} --traces 2 --length 5 -o {store}",
+    "score": "score {system} --model {model} --traces 1 -o card",
+}
+"""Commands that take a model and a system."""
+ALONE = {
+    "check": "check {model} --continue --engine python",
+    "diff": "diff {model} {model} --limit 200",
+    "show": "show Next --model {model}",
+    "suite": "suite {model}",
+}
+"""Commands that take a model only."""
+SYSTEMS = (
+    *sorted(BUILT_IN),
+    "kafka-4.4.0",
+    "kafka-4.4.0+client",
+    "wire:127.0.0.1:1",
+    "exec:false",
+    "tcp:127.0.0.1:1",
+    "no_such_module:create",
+)
+KAFKA_DRIVES = frozenset({"Replication", "ReplicationInterruptedFetches", "GroupMembership"})
+LARGE = 5_000
+HERE = 600.0
+"""Seconds after which a command hangs, on a busy machine."""
+
+
+def smallest(models: Sequence[Model]) -> Model:
+    """The smallest; of those that feed a suite, where there are any."""
+    return min(
+        models, key=lambda model: (not model.feeds_suite, model.expect.distinct_states or 10**9)
+    )
+
+
+def protocols() -> Iterator[tuple[str, Model]]:
+    """A model of every specification: the smallest that holds."""
+    holding = [model for model in find_models([]) if not model.mutant]
+    for spec in sorted({model.spec for model in holding}):
+        yield spec, smallest([model for model in holding if model.spec == spec])
+
+
+PROTOCOLS = dict(protocols())
+
+
+def fits(spec: str, system: str) -> bool:
+    driven = SPECIFICATIONS.get(system, ())
+    return spec in driven or (system.startswith("kafka-") and spec in KAFKA_DRIVES)
+
+
+def misfits(offset: int) -> Iterator[tuple[Model, str]]:
+    """Every specification with a system that does not drive it, another one at each offset."""
+    for number, (spec, model) in enumerate(PROTOCOLS.items()):
+        others = [system for system in SYSTEMS if not fits(spec, system)]
+        yield model, next(islice(cycle(others), number + offset, None))
+
+
+def tell(ended: Ended, command: str) -> str:
+    return f"{command}: exit code {ended.code}\n{ended.out[-500:]}{ended.err[-1500:]}"
+
+
+@pytest.mark.parametrize("name", DRIVE)
+def test_a_system_that_does_not_fit_is_refused_in_a_paragraph(name: str, tmp_path: Path) -> None:
+    wrong = []
+    for model, system in misfits(list(DRIVE).index(name)):
+        command = DRIVE[name].format(model=model.name, system=system, store="store")
+        ended = in_fork(command.split(), tmp_path, seconds=HERE)
+        if ended.code != ExitCode.USAGE or "Traceback" in ended.err:
+            wrong.append(tell(ended, command))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", [name for name in DRIVE if name not in ("gate", "score")])
+def test_a_system_that_fits_is_driven(name: str, tmp_path: Path) -> None:
+    """A gate and a card make the same runs, one after the other, and their tests are elsewhere.
+
+    Turns are of fetcher threads, and not every adapter's steps can be interrupted.
+    """
+    wrong = []
+    for system, specs in SPECIFICATIONS.items():
+        for spec in specs:
+            driven = [model for model in find_models([]) if model.spec == spec]
+            model = smallest([model for model in driven if model.system and not model.mutant])
+            store = f"store-{spec}"
+            command = DRIVE[name].format(model=model.name, system=system, store=store)
+            ended = in_fork(command.split(), tmp_path, seconds=HERE)
+            refused = ended.code == ExitCode.USAGE and name in ("turns", "interleave")
+            if ended.code != ExitCode.PASS and not (refused and ended.paragraph()):
+                wrong.append(tell(ended, command))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_command_without_a_system_takes_every_protocol(name: str, tmp_path: Path) -> None:
+    wrong = []
+    for model in PROTOCOLS.values():
+        if (model.expect.distinct_states or 0) > LARGE and name in ("check", "suite"):
+            continue  # the graph of recorded clusters; other tests search it
+        command = ALONE[name].format(model=model.name)
+        ended = in_fork(command.split(), tmp_path, seconds=HERE)
+        if ended.code not in (ExitCode.PASS, ExitCode.INCONCLUSIVE):
+            wrong.append(tell(ended, command))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", ["acknowledgement/liveness-2b", "directories/liveness"])
+def test_a_model_of_whole_behaviours_feeds_no_suite_and_says_so(name: str, tmp_path: Path) -> None:
+    ended = in_fork(["suite", name], tmp_path, seconds=HERE)
+    assert ended.code == ExitCode.USAGE, tell(ended, name)
+    assert "of whole behaviours" in ended.paragraph()
