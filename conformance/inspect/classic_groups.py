@@ -120,11 +120,11 @@ def _member(value: Mapping[str, Any]) -> ClassicMember:
     subscription, assignment = value["subscription"], value["assignment"]
     topics, assigned = frozenset[str](), frozenset[str]()
     if isinstance(subscription, dict):
-        topics = frozenset(subscription["topics"])
+        topics = frozenset(subscription.get("topics", ()))  # bytes that are no subscription: none
     if isinstance(assignment, dict):
         assigned = frozenset(
             f"{part['topic']}-{number}"
-            for part in assignment["assignedPartitions"]
+            for part in assignment.get("assignedPartitions", ())
             for number in part["partitions"]
         )
     instance = value.get("groupInstanceId") or _NONE
