@@ -20,7 +20,6 @@ import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
 import org.apache.kafka.common.requests.TransactionResult;
 import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
 /**
@@ -54,11 +53,11 @@ final class Loads {
   }
 
   private AbstractConfig defaults(Class<?> type) {
-    List<ConfigDef> definitions = new ArrayList<>();
+    ConfigDef all = new ConfigDef(); // releases before 4.0 have no Utils.mergeConfigs
     for (Class<?> each : List.of(config.getClass(), type)) {
-      definitions.add((ConfigDef) Kafka.getStatic(each, "CONFIG_DEF"));
+      ((ConfigDef) Kafka.getStatic(each, "CONFIG_DEF")).configKeys().values().forEach(all::define);
     }
-    return new AbstractConfig(Utils.mergeConfigs(definitions), Map.of(), false);
+    return new AbstractConfig(all, Map.of(), false);
   }
 
   /** Runs a command; its value as JSON. */
