@@ -101,16 +101,31 @@ def test_what_is_false_along_a_saved_path_is_what_the_table_says_breaks(
     plain = with_constants(one_model(saved.model), saved.constants)
     judged = with_deviations(plain, [one for one in known if one.id in ids])
     spec = prepare(judged, find_tools(), context.check.parser).spec
-    state, false = saved.initial, set()
+    states, false = [saved.initial], set()
     for action in saved.actions:
-        [after] = [found for taken, found in spec.successors(state) if taken == action]
-        false |= {name for name in judged.check.invariants if not spec.state_formula(name)(after)}
+        steps = [
+            (before, after)
+            for before in states
+            for taken, after in spec.successors(before)
+            if taken == action
+        ]
+        assert steps, action
         false |= {
-            name for name in judged.check.properties if not spec.action_formula(name)(state, after)
+            name
+            for name in judged.check.invariants
+            if not all(spec.state_formula(name)(after) for _, after in steps)
         }
-        state = after
+        false |= {
+            name
+            for name in judged.check.properties
+            if not all(spec.action_formula(name)(before, after) for before, after in steps)
+        }
+        states = list(dict.fromkeys(after for _, after in steps))
 
-    assert false == {*deviation.breaks}
+    assert false <= {*deviation.breaks}
+    assert deviation.violated in {*false, ""}
+    # A deviation of the runtime has the formulas that it breaks in any of its models.
+    assert false == {*deviation.breaks} or deviation.specification == "CoordinatorStore"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
