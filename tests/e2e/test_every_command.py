@@ -31,7 +31,7 @@ DRIVE = {
 ALONE = {
     "check": "check {model} --continue --engine python",
     "diff": "diff {model} {model} --limit 200",
-    "show": "show Next --model {model}",
+    "show": "show {formula} --python --model {model}",
     "suite": "suite {model}",
 }
 """Commands that take a model only."""
@@ -120,7 +120,8 @@ def test_a_command_without_a_system_takes_every_protocol(name: str, tmp_path: Pa
     for model in PROTOCOLS.values():
         if (model.expect.distinct_states or 0) > LARGE and name in ("check", "suite"):
             continue  # the graph of recorded clusters; other tests search it
-        command = ALONE[name].format(model=model.name)
+        formula = next(iter(model.check.invariants), "Next")
+        command = ALONE[name].format(model=model.name, formula=formula)
         ended = in_fork(command.split(), tmp_path, seconds=HERE)
         if ended.code not in (ExitCode.PASS, ExitCode.INCONCLUSIVE):
             wrong.append(tell(ended, command))
