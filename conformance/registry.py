@@ -195,9 +195,8 @@ def _load(path: str, *, own: bool) -> Callable[..., object]:
             f"{path!r} looks like an address. Write `wire:{path}` for a broker, or `tcp:{path}` "
             "for an adapter that listens there."
         )
-    here = str(Path.cwd())
-    if not own and here not in sys.path:
-        sys.path.insert(0, here)
+    if not own:
+        _import_from_here()
     try:
         module = importlib.import_module(module_name)
     except (ImportError, SyntaxError) as error:
@@ -210,6 +209,16 @@ def _load(path: str, *, own: bool) -> Callable[..., object]:
             f"The module {module_name!r} has no function {function!r} to make a system."
         )
     return cast("Callable[..., object]", result)
+
+
+def _import_from_here() -> None:
+    """Let a user's modules be found; a worker of Spark may stand in a folder that is gone."""
+    try:
+        here = str(Path.cwd())
+    except FileNotFoundError:
+        return
+    if here not in sys.path:
+        sys.path.insert(0, here)
 
 
 def _cannot_import(path: str, module_name: str, error: ImportError | SyntaxError) -> str:
