@@ -44,7 +44,9 @@ SYSTEMS = (
     "tcp:127.0.0.1:1",
     "no_such_module:create",
 )
-KAFKA_DRIVES = frozenset({"Replication", "ReplicationInterruptedFetches", "GroupMembership"})
+KAFKA_DRIVES = frozenset(
+    {"CoordinatorStore", "GroupMembership", "Replication", "ReplicationInterruptedFetches"}
+)
 LARGE = 5_000
 HERE = 600.0
 """Seconds after which a command hangs, on a busy machine."""
