@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from conformance.tla import Action, State, Value
 
@@ -18,6 +18,17 @@ class ActionRefused(Exception):
     Raised by an adapter's `apply`. A refusal is a divergence, as is any other exception
     that escapes from the implementation; the message says why it could not.
     """
+
+
+_StepT = TypeVar("_StepT")
+
+
+def step_of(steps: Mapping[str, _StepT], action: Action) -> _StepT:
+    """What an adapter has for an action, by its name; ActionRefused if it has nothing."""
+    step = steps.get(action.name)
+    if step is None:
+        raise ActionRefused(f"the adapter knows no action {action.name}")
+    return step
 
 
 class SystemFailed(Exception):

@@ -100,6 +100,20 @@ class Rewinder:
         self._last = snapshot
 
 
+class RewindingSystem:
+    """A system that goes back by its `_rewinder`, which its `__init__` makes."""
+
+    _rewinder: Rewinder
+
+    def snapshot(self) -> Snapshot:
+        """All that the system reaches, as it is now."""
+        return self._rewinder.take()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """All of it as it was."""
+        self._rewinder.restore(snapshot)
+
+
 def _follow(
     pending: list[object], entries: list[tuple[_Kind, object, object]], met: dict[int, object]
 ) -> None:

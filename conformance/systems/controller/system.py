@@ -10,7 +10,7 @@ from conformance.systems.controller.cluster import ControllerCluster
 from conformance.systems.controller.cluster_view import ControllerView
 from conformance.systems.controller.observation import VARIABLES, ControllerNames
 from conformance.systems.controller.steps import STEPS
-from conformance.systems.protocol import ActionRefused, CannotSnapshot, Observation
+from conformance.systems.protocol import ActionRefused, CannotSnapshot, Observation, step_of
 from conformance.systems.rewinding import Rewinder, Snapshot
 from conformance.systems.threads import InterruptibleThreads
 from conformance.tla import Action, Value
@@ -57,9 +57,7 @@ class ControllerSystem:
 
     def apply(self, action: Action) -> None:
         """Make the controllers, their threads or the brokers take one step."""
-        step = STEPS.get(action.name)
-        if step is None:
-            raise ActionRefused(f"the adapter knows no action {action.name}")
+        step = step_of(STEPS, action)
         arguments = [self._names.ids.get(str(value), value) for value in action.args]
         self._view.forget(action.name, arguments)
         step(self._cluster, *arguments)

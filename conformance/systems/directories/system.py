@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from conformance.systems.directories.broker import TOPIC_PARTITION, TwoDirectoryBroker
 from conformance.systems.directories.mover import Mover
 from conformance.systems.directories.observation import OF_BROKER, VARIABLES, DirectoriesView
-from conformance.systems.protocol import ActionRefused, Observation
-from conformance.systems.rewinding import Rewinder, Snapshot
+from conformance.systems.protocol import ActionRefused, Observation, step_of
+from conformance.systems.rewinding import Rewinder, RewindingSystem
 from conformance.systems.threads import InterruptibleThreads, StartedThreads
 from conformance.tla import Action, Value
 from impl.disk import MemoryDisk, everything
@@ -42,7 +42,7 @@ _ELECTIONS = frozenset({"BecomeLeader", "BecomeFollower"})
 _NOT_BESIDE_ELECTIONS = frozenset({"TruncateCurrent", "MarkForTruncation", "ProcessFetchResponse"})
 
 
-class DirectoriesSystem:
+class DirectoriesSystem(RewindingSystem):
     """One broker, on a disk in memory; an environment that does what the actions say."""
 
     variables = VARIABLES
@@ -87,9 +87,7 @@ class DirectoriesSystem:
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the implementation cannot."""
-        step = self._actions.get(action.name)
-        if step is None:
-            raise ActionRefused(f"the adapter knows no action {action.name}")
+        step = step_of(self._actions, action)
         step(*action.args)
         self._remember_logs()
 
@@ -106,16 +104,6 @@ class DirectoriesSystem:
             self._current: Log = partition.log
             if partition.future_log is not None:
                 self._future: Log | None = partition.future_log
-
-    # ---- Snapshots -------------------------------------------------------------------------
-
-    def snapshot(self) -> Snapshot:
-        """The broker and its disk."""
-        return self._rewinder.take()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """All of it as it was."""
-        self._rewinder.restore(snapshot)
 
     # ---- Offers ----------------------------------------------------------------------------
 

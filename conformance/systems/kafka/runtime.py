@@ -15,7 +15,7 @@ import msgspec
 
 from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, AdapterChannel
-from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.protocol import Observation, step_of
 from conformance.tla import Action, Fn, Value, make_function
 
 _KEYS = ("k1", "k2")
@@ -175,9 +175,7 @@ class KafkaRuntimeSystem:
 
     def apply(self, action: Action) -> None:
         """Let a client, the log, the controller or a queued event take one step."""
-        step = _STEPS.get(action.name)
-        if step is None:
-            raise ActionRefused(f"the adapter knows no action {action.name}")
+        step = step_of(_STEPS, action)
         command, members = step
         self._run(command, dict(zip(members, map(self._argument, action.args), strict=True)))
 

@@ -14,8 +14,8 @@ from conformance.systems.offsets.observation import (
     OffsetsView,
 )
 from conformance.systems.offsets.topic import DeferredTopic
-from conformance.systems.protocol import ActionRefused, Observation
-from conformance.systems.rewinding import Rewinder, Snapshot
+from conformance.systems.protocol import ActionRefused, Observation, step_of
+from conformance.systems.rewinding import Rewinder, RewindingSystem
 from conformance.tla import Action, Value
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
@@ -68,7 +68,7 @@ class PendingTasks:
         task()
 
 
-class MemberOffsetsSystem:
+class MemberOffsetsSystem(RewindingSystem):
     """One coordinator at a time. Sessions never expire; the retention passes by an action."""
 
     variables = (*OF_OFFSETS, *OF_GROUP)
@@ -124,9 +124,7 @@ class MemberOffsetsSystem:
 
     def apply(self, action: Action) -> None:
         """Let a client, a member, the log or the coordinator take one step."""
-        step = self._actions.get(action.name)
-        if step is None:
-            raise ActionRefused(f"the adapter knows no action {action.name}")
+        step = step_of(self._actions, action)
         self._answers.clear()
         step(*action.args)
         if self._answers:
@@ -147,14 +145,6 @@ class MemberOffsetsSystem:
         )
         values = {name: value(offsets) for name, value in OF_OFFSETS.items()}
         return Observation(values | {name: value(view) for name, value in OF_GROUP.items()})
-
-    def snapshot(self) -> Snapshot:
-        """The coordinator, the log and the answers."""
-        return self._rewinder.take()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """All of it as it was."""
-        self._rewinder.restore(snapshot)
 
     # ---- commits ---------------------------------------------------------------------------
 

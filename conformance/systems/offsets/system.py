@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from conformance.errors import UserError
 from conformance.systems.offsets.observation import OF_OFFSETS, POSITION, VARIABLES, OffsetsView
 from conformance.systems.offsets.topic import DeferredTopic
-from conformance.systems.protocol import ActionRefused, Observation
-from conformance.systems.rewinding import Rewinder, Snapshot
+from conformance.systems.protocol import ActionRefused, Observation, step_of
+from conformance.systems.rewinding import Rewinder, RewindingSystem
 from conformance.tla import Action, Value
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
@@ -33,7 +33,7 @@ _ANSWERED = {
 """What the client of a commit is told as its append is answered; else nobody is told anything."""
 
 
-class OffsetsSystem:
+class OffsetsSystem(RewindingSystem):
     """One coordinator at a time; no time passes but where positions expire."""
 
     variables = VARIABLES
@@ -69,9 +69,7 @@ class OffsetsSystem:
 
     def apply(self, action: Action) -> None:
         """Let a client, the log or the coordinator take one step."""
-        step = self._actions.get(action.name)
-        if step is None:
-            raise ActionRefused(f"the adapter knows no action {action.name}")
+        step = step_of(self._actions, action)
         self._answers.clear()
         step(*action.args)
         errors = [part.error_code for answer in self._answers for part in answer.partitions]
@@ -84,16 +82,6 @@ class OffsetsSystem:
         offsets = GroupOffsets() if group is None else group.offsets
         view = OffsetsView(self._topic, offsets, self._ids)
         return Observation({name: value(view) for name, value in OF_OFFSETS.items()})
-
-    # ---- Snapshots -------------------------------------------------------------------------
-
-    def snapshot(self) -> Snapshot:
-        """The coordinator, the log and the answers."""
-        return self._rewinder.take()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """All of it as it was."""
-        self._rewinder.restore(snapshot)
 
     # ---- clients ---------------------------------------------------------------------------
 

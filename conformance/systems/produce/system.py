@@ -18,8 +18,8 @@ from conformance.systems.produce.observation import (
     value_of,
 )
 from conformance.systems.produce.replica import ProducerReplica
-from conformance.systems.protocol import ActionRefused, Observation
-from conformance.systems.rewinding import Rewinder, Snapshot
+from conformance.systems.protocol import ActionRefused, Observation, step_of
+from conformance.systems.rewinding import Rewinder, RewindingSystem
 from conformance.tla import Action, Value, make_function
 from impl.errors import ApiException, Errors
 from impl.producer.transaction_manager import ProducerBatch, TransactionManager
@@ -34,7 +34,7 @@ _OF_REPLICAS: Mapping[str, Callable[[ProducerReplica], Value]] = {
 _NO_OFFSET = -1
 
 
-class ProduceSystem:
+class ProduceSystem(RewindingSystem):
     """Replicas, and a client whose requests and answers wait for an action."""
 
     variables = ("leader", "epoch", *_OF_REPLICAS, "answers", "client")
@@ -73,9 +73,7 @@ class ProduceSystem:
 
     def apply(self, action: Action) -> None:
         """Let the client, the network or a broker take one step."""
-        step = self._actions.get(action.name)
-        if step is None:
-            raise ActionRefused(f"the adapter knows no action {action.name}")
+        step = step_of(self._actions, action)
         step(*action.args)
 
     def observe(self) -> Observation:
@@ -95,14 +93,6 @@ class ProduceSystem:
 
     def _by_broker(self, value: Callable[[ProducerReplica], Value]) -> Value:
         return make_function({name: value(replica) for name, replica in self._replicas.items()})
-
-    def snapshot(self) -> Snapshot:
-        """The replicas, the client and what is under way."""
-        return self._rewinder.take()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """All of it as it was."""
-        self._rewinder.restore(snapshot)
 
     @property
     def _led(self) -> ProducerReplica:

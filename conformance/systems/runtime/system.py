@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from conformance.errors import UserError
-from conformance.systems.protocol import ActionRefused, Observation
-from conformance.systems.rewinding import Rewinder, Snapshot
+from conformance.systems.protocol import ActionRefused, Observation, step_of
+from conformance.systems.rewinding import Rewinder, RewindingSystem
 from conformance.systems.runtime.observation import (
     RuntimeBroker,
     encode,
@@ -48,7 +48,7 @@ _OF_BROKERS: Mapping[str, Callable[[RuntimeBroker], Value]] = {
 _PLAIN_RECORD = MAX_RECORD_OVERHEAD + len("k1") + len(encode(0))
 
 
-class RuntimeSystem:
+class RuntimeSystem(RewindingSystem):
     """Brokers whose events, appends, loads and watermarks wait for an action."""
 
     variables = ("leader", "epoch", "deleted", *_OF_BROKERS, "answers")
@@ -96,9 +96,7 @@ class RuntimeSystem:
 
     def apply(self, action: Action) -> None:
         """Let a client, the log, the controller or a queued event take one step."""
-        step = self._actions.get(action.name)
-        if step is None:
-            raise ActionRefused(f"the adapter knows no action {action.name}")
+        step = step_of(self._actions, action)
         step(*action.args)
 
     def observe(self) -> Observation:
@@ -115,14 +113,6 @@ class RuntimeSystem:
 
     def _by_broker(self, value: Callable[[RuntimeBroker], Value]) -> Value:
         return make_function({name: value(broker) for name, broker in self._brokers.items()})
-
-    def snapshot(self) -> Snapshot:
-        """The brokers and the answers."""
-        return self._rewinder.take()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """All of it as it was."""
-        self._rewinder.restore(snapshot)
 
     def _of(self, name: str) -> RuntimeBroker:
         return self._brokers[name]
