@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -126,7 +127,7 @@ def run_history(plan: BugHistoryPlan, emit: Emit) -> list[BugHistoryResult]:
     for number, bug in enumerate(plan.bugs):
         emit(Progress(STAGE, number, len(plan.bugs), f"{bug.name} {bug.description}"))
         results.append(_judged(bug, plan))
-        for finding in _findings(results[-1]):
+        for finding in _findings(results[-1], plan.patch(bug)):
             emit(finding)
     emit(_finished(plan, results, time.monotonic() - started))
     return results
@@ -179,7 +180,7 @@ def scores(results: Iterable[BugHistoryResult]) -> Mapping[str, Counter[str]]:
     return dict(sorted(by_component.items()))
 
 
-def _findings(result: BugHistoryResult) -> Iterable[Finding]:
+def _findings(result: BugHistoryResult, patch: Path) -> Iterable[Finding]:
     name = result.bug.name
     for failure in result.search.clean_failures:
         yield Finding(
@@ -195,7 +196,7 @@ def _findings(result: BugHistoryResult) -> Iterable[Finding]:
             f"{name} {result.bug.jira} {result.fate}: {result.bug.description}",
             STAGE,
             f"Nothing killed it: {result.why}.",
-            reproduce=f"kconform bugs --patch {result.bug.patch}",
+            reproduce=f"kconform bugs --patch {shlex.quote(str(patch))}",
         )
 
 

@@ -97,3 +97,26 @@ def test_an_exception_of_the_adapter_is_told_as_the_adapters(tmp_path: Path) -> 
     (finding,) = told["findings"]
     assert (code, told["by_adapter"]) == (1, True)
     assert "The adapter raised, not the implementation" in finding["message"]
+
+
+def test_a_list_of_described_bugs_gets_a_row_for_each(tmp_path: Path) -> None:
+    diff_of("A41", tmp_path / "lag.diff")
+    source = "impl/fetch_session.py"
+    text = (resource_root() / source).read_text(encoding="utf-8")
+    before = text.splitlines(keepends=True)
+    note = [*before, "# nothing that runs\n"]
+    diff = "".join(unified_diff(before, note, f"a/{source}", f"b/{source}"))
+    (tmp_path / "note.diff").write_text(diff, encoding="utf-8")
+    (tmp_path / "bugs.toml").write_text(
+        "".join(
+            f'[[bug]]\nname = "{name}"\ndescription = "d"\npatch = "{name}.diff"\n'
+            for name in ("lag", "note")
+        )
+    )
+    code, body, _ = judged("--history", str(tmp_path / "bugs.toml"), "--model", SMALL)
+    killed, survived = body["bugs"]
+    assert code != 0
+    assert (killed["name"], killed["fate"], killed["model"]) == ("lag", "killed", SMALL)
+    assert (survived["name"], survived["fate"] in ("survived", "open")) == ("note", True)
+    (finding,) = body["findings"]
+    assert str(tmp_path / "note.diff") in finding["reproduce"]
