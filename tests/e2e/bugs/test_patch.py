@@ -114,7 +114,7 @@ def test_a_list_of_described_bugs_gets_a_row_for_each(tmp_path: Path) -> None:
         )
     )
     code, body, _ = judged("--history", str(tmp_path / "bugs.toml"), "--model", SMALL)
-    killed, survived = body["bugs"]
+    killed, survived = body["stages"]["history"]["bugs"]
     assert code != 0
     assert (killed["name"], killed["fate"], killed["model"]) == ("lag", "killed", SMALL)
     assert (survived["name"], survived["fate"] in ("survived", "open")) == ("note", True)
