@@ -41,7 +41,6 @@ VARIABLES group, emptied, ended, aged, orphans, taken
 
 memberVars == <<group, emptied, ended, aged, orphans, taken>>
 allVars == <<vars, memberVars>>
-AllGhostVars == GhostVars \union {"taken"}
 
 NoMember == ""
 NoGroup == [state |-> "Absent", generation |-> 0, type |-> "none", members |-> {},
