@@ -79,3 +79,35 @@ def test_a_documented_command_can_be_typed(page: Path, models: set[str]) -> None
 
 def test_the_guides_have_commands() -> None:
     assert sum(len(list(commands(page))) for page in PAGES) > 150
+
+
+def sections() -> dict[str, str]:
+    """The section of each command in docs/cli.md."""
+    text = (ROOT / "docs/cli.md").read_text(encoding="utf-8").partition("\n## Options of many")[0]
+    _, *parts = re.split(r"^### ", text, flags=re.MULTILINE)
+    return {name: body for name, _, body in (part.partition("\n") for part in parts)}
+
+
+def test_every_command_has_a_section_and_a_purpose() -> None:
+    table = (ROOT / "docs/cli.md").read_text(encoding="utf-8").partition("\n### ")[0]
+    assert set(re.findall(r"\]\(#([a-z-]+)\)", table)) == set(sections()) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_options_of_a_section_are_those_of_its_command(name: str) -> None:
+    command = loaded(name)
+    members = [command, *getattr(command, "commands", {}).values()]
+    options = {
+        option
+        for member in members
+        for parameter in member.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    named = {
+        word.partition("=")[0]
+        for code in re.findall(r"`([^`]+)`", sections()[name])
+        if "gate --system" not in code  # an option of the gate
+        for word in code.split()
+        if re.match(r"-{1,2}[a-z]", word)
+    }
+    assert named <= options
