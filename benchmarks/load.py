@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from conformance.garbage import collect_seldom
 from conformance.inspect.specifications import Specifications
 from conformance.kafka.batches import keyed_batch, sealed
 from conformance.kafka.jars import NEWEST, kafka_jars
@@ -109,6 +110,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=20)
     size = parser.parse_args().megabytes << 20
+    collect_seldom()  # as every command does
     specifications, jars = Specifications(), kafka_jars(NEWEST).classpath
     specifications.prepare([MODEL])
     with tempfile.TemporaryDirectory() as place:

@@ -21,13 +21,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from conformance.errors import DataError
 from conformance.kafka.schemas import MessageSchema, Schemas
 from conformance.load.compactions import NEVER, CompactionShape
-from conformance.load.partition import LoggedRecord
+from conformance.load.partition import LoggedRecord, group_of
 from conformance.tla import Fn, Value, make_record
 
 _PARTS = {
@@ -58,15 +60,14 @@ class GroupRecords:
     shape: CompactionShape
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(msgspec.Struct, frozen=True, gc=False):
     """A record's key and value as a release reads them."""
 
     type: str
     part: str
     group: str
     key: str
-    body: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] = {}
     why: str = ""
     """Why it cannot be read."""
 
@@ -105,7 +106,7 @@ class ReleaseReader:
         if number < 0:
             return _Read("Unreadable", "", _NOBODY, "", why="its key has no type")
         if schema is None:
-            return _Read("Unknown", f"type {number}", _group_of(key), "")
+            return _Read("Unknown", f"type {number}", group_of(key).decode("utf-8", "replace"), "")
         try:
             body, _ = schema.decode_at(_key_version(schema, number), key, 2)
         except DataError as error:
@@ -126,7 +127,6 @@ class ReleaseReader:
             return {}, str(error)
 
     def _group(self, name: str, entries: list[tuple[LoggedRecord, _Read]]) -> GroupRecords:
-        entries = _without_repetition(entries)
         numbers, meanings, readable = _Numbers(), list[Fn](), list[str]()
         for at, (record, read) in enumerate(entries, 1):
             body, why = read.body, read.why
@@ -142,12 +142,6 @@ def _key_version(schema: MessageSchema, number: int) -> int:
     return number if number in schema.versions and schema.kind == "data" else 0
 
 
-def _group_of(key: bytes) -> str:
-    """The group of a key that a release does not know: all keys begin with its name."""
-    size = int.from_bytes(key[2:4], "big")
-    return key[4 : 4 + size].decode("utf-8", "replace")
-
-
 def _named(name: str, body: Mapping[str, Any]) -> _Read:
     if name == "GroupMetadata":
         return _Read("Classic", "Group", body["group"], "")
@@ -160,36 +154,6 @@ def _named(name: str, body: Mapping[str, Any]) -> _Read:
     part = _PARTS.get(rest, "Attribute")
     key = body.get("memberId") or body.get("regularExpression") or ""
     return _Read(kind, part, body["groupId"], key if part != "Attribute" else f"{rest} {key}")
-
-
-def _without_repetition(
-    entries: list[tuple[LoggedRecord, _Read]],
-) -> list[tuple[LoggedRecord, _Read]]:
-    """Of offsets that are committed one after the other only the first, and the last of each key.
-
-    What an offset changes is its own entry, and that there is a group; no other record lies between
-    them, so a load of any compaction comes to the same with and without the others.
-    """
-    result: list[tuple[LoggedRecord, _Read]] = []
-    run: dict[str, tuple[LoggedRecord, _Read]] = {}
-    for entry in entries:
-        record, read = entry
-        if read.type == "Offset" and record.producer < 0:
-            if not run:
-                run["first of all"] = entry
-            run.pop(read.key, None)
-            run[read.key] = entry
-            continue
-        result += _distinct(run)
-        run.clear()
-        result.append(entry)
-    return result + _distinct(run)
-
-
-def _distinct(
-    run: Mapping[str, tuple[LoggedRecord, _Read]],
-) -> list[tuple[LoggedRecord, _Read]]:
-    return list({id(entry): entry for entry in run.values()}.values())
 
 
 class _Numbers:

@@ -1,14 +1,22 @@
 """The records of one partition of an internal topic, read from its folder.
 
+Of offsets that a group commits one after the other only the first, the last of each partition, and
+those beside tombstones are kept. What a commit changes is its own entry, and that there is a group.
+No other record of the group lies between them, so a load of any compaction comes to the same with
+and without the others.
+
 Source: org.apache.kafka.coordinator.common.runtime.CoordinatorLoaderImpl: what a loader hands over.
 """
 
 from __future__ import annotations
 
 import mmap
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from conformance.errors import DataError
 from conformance.inspect.reading import headers
@@ -23,12 +31,14 @@ _COLUMNS = (
     "position", "size", "magic", "base_offset", "attributes", "base_timestamp", "records",
     "producer_id", "producer_epoch",
 )  # fmt: skip
+_OFFSET_KEYS = (b"\x00\x00", b"\x00\x01")
+"""Their types: LegacyOffsetCommitKey, OffsetCommitKey."""
+_FIRST = b""
 _MARKERS = {0: False, 1: True}
 """Control records by their type: an aborted and a committed transaction; loaders skip others."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedRecord:
+class LoggedRecord(msgspec.Struct, frozen=True, gc=False):
     """A record as a loader hands it over, or a transaction's marker."""
 
     offset: int
@@ -56,12 +66,12 @@ class PartitionLog:
     """What a partition's folder holds."""
 
     records: tuple[LoggedRecord, ...]
-    batches: int
+    """Those that are kept."""
     size: int
     """Bytes of all segments."""
     damage: tuple[Damage, ...]
     count: int
-    """Records, also where they are not kept."""
+    """All records that were read."""
 
     def without_records(self) -> PartitionLog:
         """What a report needs of it."""
@@ -75,16 +85,88 @@ def read_partition(folder: Path) -> PartitionLog:
     segments = sorted(path for path in folder.glob("*.log") if path.stem.isdigit())
     if not segments:
         raise DataError(f"{folder} holds no segment (00000000000000000000.log).")
-    reader = _SegmentReader()
-    log = [record for path in segments for record in reader.segment(path)]
-    return PartitionLog(tuple(log), reader.batches, reader.size, tuple(reader.damage), len(log))
+    reader, log = SegmentReader(), _KeptRecords()
+    for path in segments:
+        for record in reader.segment(path):
+            log.append(record)
+    return PartitionLog(log.records(), reader.size, tuple(reader.damage), log.count)
 
 
-class _SegmentReader:
+class _KeptRecords:
+    """The records that are kept; memory grows with the keys of a log, hardly with its commits."""
+
+    def __init__(self) -> None:
+        self._kept: list[LoggedRecord | None] = []
+        self._runs: dict[bytes, dict[bytes, int]] = defaultdict(dict)
+        """By group: where the last commit of each key is, and the first of all under no key."""
+        self._open: dict[int, set[bytes]] = defaultdict(set)
+        """By producer: groups in its transaction."""
+        self._keys: dict[bytes, tuple[bytes, bool]] = {}
+
+    @property
+    def count(self) -> int:
+        """All that were appended."""
+        return len(self._kept)
+
+    def records(self) -> tuple[LoggedRecord, ...]:
+        """Those that are kept, in their order."""
+        return tuple(record for record in self._kept if record is not None)
+
+    def append(self, record: LoggedRecord) -> None:
+        """Keep a record; let go of the one that it makes superfluous."""
+        number = len(self._kept)
+        self._kept.append(record)
+        if record.commit is not None:
+            for group in self._open.pop(record.producer, ()):
+                self._runs.pop(group, None)
+            return
+        key = record.key
+        group, is_offset = self._keys.get(key) or self._read(key)
+        if record.producer >= 0:
+            self._open[record.producer].add(group)
+        elif is_offset:
+            self._extend(self._runs[group], record, number)
+            return
+        self._runs.pop(group, None)
+
+    def _extend(self, run: dict[bytes, int], record: LoggedRecord, number: int) -> None:
+        run.setdefault(_FIRST, number)
+        if record.value is None:  # where the tombstone is cleaned away, the commit before it counts
+            run.pop(record.key, None)
+            return
+        older = run.get(record.key)
+        if older is not None and older != run[_FIRST]:
+            self._kept[older] = None
+        run[record.key] = number
+
+    def _read(self, key: bytes) -> tuple[bytes, bool]:
+        self._keys[key] = read = group_of(key), is_offset_key(key)
+        return read
+
+
+def group_of(key: bytes) -> bytes:
+    """The group's name: the first field of every key. Empty of a key that has none."""
+    return key[4 : 4 + int.from_bytes(key[2:4], "big")]
+
+
+def is_offset_key(key: bytes) -> bool:
+    """Whether it is a whole key of a committed offset: group, topic, partition."""
+    group = 4 + int.from_bytes(key[2:4], "big")
+    topic = group + 2 + int.from_bytes(key[group : group + 2], "big")
+    if key[:2] not in _OFFSET_KEYS or len(key) != topic + 4:
+        return False
+    try:
+        key[4:group].decode(), key[group + 2 : topic].decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class SegmentReader:
     """Counts while it reads."""
 
     def __init__(self) -> None:
-        self.batches = self.size = 0
+        self.size = 0
         self.damage: list[Damage] = []
 
     def segment(self, path: Path) -> Iterator[LoggedRecord]:
@@ -113,7 +195,6 @@ class _SegmentReader:
 
     def _batch(self, segment: str, data: Buffer, row: tuple[int, ...]) -> Iterator[LoggedRecord]:
         position, size, _, base, attributes, time, count, producer, epoch = row
-        self.batches += 1
         header = BatchHeader(base, time, attributes, count)
         transactional = bool(attributes & _TRANSACTIONAL)
         try:

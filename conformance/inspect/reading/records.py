@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
 from conformance.errors import DataError
@@ -18,10 +18,11 @@ _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _MAX_DECOMPRESSED = 256 << 20
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16
+_SHIFTS = range(7, 64, 7)
+"""Of the bytes of a varint behind the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogRecord:
+class LogRecord(msgspec.Struct, frozen=True, gc=False):
     """A record; `key` and `value` are None for null."""
 
     offset: int
@@ -30,8 +31,7 @@ class LogRecord:
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class BatchHeader:
+class BatchHeader(msgspec.Struct, frozen=True, gc=False):
     """What of a batch's header its records need."""
 
     base_offset: int
@@ -85,16 +85,18 @@ def _bytes(body: bytes, position: int) -> tuple[bytes | None, int]:
 
 def _varint(body: bytes, position: int) -> tuple[int, int]:
     """A zig-zag varint of at most 64 bits and the position behind it."""
-    shift = number = 0
-    while True:
+    number = body[position]
+    position += 1
+    if number < 0x80:  # nearly all
+        return (number >> 1) ^ -(number & 1), position
+    number &= 0x7F
+    for shift in _SHIFTS:
         byte = body[position]
         position += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             return (number >> 1) ^ -(number & 1), position
-        shift += 7
-        if shift > 63:
-            raise DataError("a varint is longer than 64 bits")
+    raise DataError("a varint is longer than 64 bits")
 
 
 def _decompressed(codec: int, data: bytes) -> bytes:

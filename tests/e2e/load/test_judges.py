@@ -12,8 +12,9 @@ from conformance.inspect.specifications import Specifications
 from conformance.kafka.jars import kafka_jars
 from conformance.load.classes import release_classes
 from conformance.load.judgement import LoadAnswer, judge_release
-from conformance.load.partition import read_partition
+from conformance.load.partition import PartitionLog, SegmentReader, read_partition
 from tests.e2e.load.written import (
+    SEGMENT,
     Batch,
     Consumer,
     LogWriter,
@@ -98,3 +99,34 @@ def test_both_judges_agree(
     assert not disagreements, "\n".join(disagreements[:20])
     assert {LoadAnswer.LOADS, LoadAnswer.FAILS} <= answers
     assert compared > 10 * LOGS
+
+
+def committed_logs() -> Iterator[list[Batch | TransactionBatch]]:
+    """Many commits, now and then beside another record of their group or within a transaction."""
+    chance = random.Random(12)
+    for number in range(LOGS):
+        kinds = ("offset",) * 6 + (("consumer",), ("streams",), ("classic",))[number % 3]
+        yield [_batch(chance, kinds, number) for _ in range(chance.randrange(8, 20))]
+
+
+def test_commits_that_are_left_out_change_no_answer(
+    writer: LogWriter, specifications: Specifications, tmp_path: Path
+) -> None:
+    release = RELEASES[-1]
+    jars = kafka_jars(release).classpath
+    left_out = 0
+    for number, batches in enumerate(committed_logs()):
+        folder = writer.write(tmp_path / f"{number}", batches)
+        log, records = read_partition(folder), tuple(SegmentReader().segment(folder / SEGMENT))
+        left_out += len(records) - len(log.records)
+        whole = PartitionLog(records, log.size, (), len(records))
+        kept, unabridged = (
+            {
+                group.group: (group.answer, {fault.rule for fault in group.faults})
+                for group in judge_release(each, release, jars, specifications, None).groups
+            }
+            for each in (log, whole)
+        )
+        assert kept == unabridged, f"log {number}"
+        assert log.count == len(records)
+    assert left_out > LOGS
