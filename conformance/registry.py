@@ -25,6 +25,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "group": "conformance.systems.group:create",
         "offsets": "conformance.systems.offsets:create",
         "produce": "conformance.systems.produce:create",
+        "reassignment": "conformance.systems.reassignment:create",
         "replication": "conformance.systems.replication:create",
         "runtime": "conformance.systems.runtime:create",
     }
@@ -40,6 +41,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "group": ("GroupMembership",),
         "offsets": ("GroupOffsets", "MemberOffsets"),
         "produce": ("IdempotentProduce",),
+        "reassignment": ("Reassignment",),
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": ("CoordinatorStore",),
     }

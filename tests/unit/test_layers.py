@@ -110,6 +110,7 @@ OWN_ADAPTERS = (
     "group",
     "offsets",
     "produce",
+    "reassignment",
     "replication",
     "runtime",
 )

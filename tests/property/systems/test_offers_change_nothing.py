@@ -38,7 +38,7 @@ MODELS = (
     "replication/bench/kip320-fine-2b",
     "replication/bench/truncate-on-fetch-fine-2b",
 )
-OFFERS_NOTHING = {"offsets", "produce", "runtime"}
+OFFERS_NOTHING = {"offsets", "produce", "reassignment", "runtime"}
 """It takes no step by itself: clients and the log do all."""
 
 

@@ -24,6 +24,7 @@ FAMILIES = (
     "directories",
     "load",
     "produce",
+    "reassignment",
     "transaction",
     "history",
 )
