@@ -59,8 +59,7 @@ class RecordingSummary:
 class RecordedClientProcess:
     """A client in a process of its own that can be started, ended in order, and killed."""
 
-    def __init__(self, client: ScenarioClient, command: Sequence[str], output: Path) -> None:
-        self.client = client
+    def __init__(self, command: Sequence[str], output: Path) -> None:
         self._command = command
         self._output = output
         self._process: subprocess.Popen[bytes] | None = None
@@ -78,6 +77,11 @@ class RecordedClientProcess:
                 start_new_session=True,
             )
         end_with_us(self._process)
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs, or before it was started."""
+        return None if self._process is None else self._process.poll()
 
     def stop(self, seconds: float = 8.0) -> None:
         """Let it close in order."""
@@ -387,7 +391,7 @@ def _clients(
     folder.mkdir()
     return {
         client.name: RecordedClientProcess(
-            client, _command(client, jars, bootstrap, tell), folder / f"{client.name}.ndjson"
+            _command(client, jars, bootstrap, tell), folder / f"{client.name}.ndjson"
         )
         for client in plan.scenario.client
     }
