@@ -195,9 +195,10 @@ def _report(
         work.say(line)
     for doubt in judgement.doubts():
         work.say(f"would decide: {doubt}")
-    for tally in judgement.tallies.values():
-        if tally.rule.decides and not tally.exercised:
-            work.say(f"never exercised: {tally.rule.name}")
+    tallies = judgement.tallies.values()
+    unasked = [t.rule.name for t in tallies if t.rule.decides and not t.exercised]
+    if unasked:
+        work.say(f"never exercised: {', '.join(unasked)}")
     done = history.operations
     summary = (
         f"{sum(done.values()):,} operations ({done['ok']:,} ok, {done['fail']:,} failed, "

@@ -287,15 +287,14 @@ class WorkloadClient:
         if (consumer := self._with_consumer()) is None or not self._positions:
             return
         positions = dict(self._positions)
-        operation = self._log.begin(
-            "commit", committed=_positions(positions), group=self._plan.group
-        )
+        fields = {"committed": _positions(positions), "group": self._plan.group}
+        operation = self._log.begin("commit", **fields)
         try:
             consumer.commit(positions)
         except NoAnswer as problem:
-            operation.end("info", error=str(problem))
+            operation.end("info", **fields, error=str(problem))
         else:
-            operation.end("ok")
+            operation.end("ok", **fields)
 
     def _fetch(self) -> None:
         if (consumer := self._with_consumer()) is None:
