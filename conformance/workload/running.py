@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -37,6 +38,8 @@ _JAVA = Path(__file__).resolve().parent / "java" / "Workload.java"
 _PATIENCE_S = 20.0
 """Seconds that a client has to finish what it is at: an operation may take its time-out."""
 _CLOSING_S = 10.0
+_IN_ORDER = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+"""Exit codes of clients: a young one has no handler of SIGTERM yet, and a JVM adds 128."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,7 @@ class WorkloadRun:
             if process.exit_code is None:
                 process.kill()
                 self.problems.append(f"{instance.process} ({instance.library}) did not end in time")
-            elif process.exit_code and instance.process not in self._is_dead:
+            elif process.exit_code not in _IN_ORDER and instance.process not in self._is_dead:
                 self.problems.append(self._words(instance))
 
     def _start(self, instance: InstancePlan) -> None:

@@ -507,7 +507,7 @@ public final class Workload implements ConsumerRebalanceListener {
     }
 
     private void seek(int back) {
-        new TreeMap<>(read).forEach((partition, position) -> seekTo(partition, Math.max(0, position - back)));
+        read.forEach((partition, position) -> seekTo(partition, Math.max(0, position - back)));
     }
 
     private void seekTo(TopicPartition partition, long offset) {
