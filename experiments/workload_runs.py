@@ -92,7 +92,7 @@ def _judged(folder: Path, code: int) -> Row:
         for tally in judgement.tallies.values():
             allowed[tally.rule.name] |= tally.answers[Answer.ALLOWED]
             exercised |= {tally.rule.name} if tally.exercised else set()
-    verdict = max(verdicts, key=list((Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.FAIL)).index)
+    verdict = max(verdicts, key=[Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.FAIL].index)
     if summary["problems"] and verdict is Verdict.PASS:
         verdict = Verdict.INCONCLUSIVE
     return {

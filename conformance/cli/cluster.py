@@ -154,6 +154,7 @@ def run(
         str, typer.Option(help=f"Faults of brokers, with commas: {', '.join(NODE_FAULTS)}.")
     ] = "",
     every: Annotated[float, typer.Option(min=1.0, help="Seconds from fault to fault.")] = 12.0,
+    fault_seconds: Annotated[float, typer.Option(min=0.5, help="How long a fault lasts.")] = 4.0,
     seed: SeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -163,7 +164,8 @@ def run(
             check_file(tap)
         started = time.monotonic()
         tell = teller(work, "cluster")
-        plan = _faults(faults, every, brokers, work.settings.seed if seed is None else seed)
+        drawn = Faults(_split(faults), every, seconds=fault_seconds)
+        plan = _faults(drawn, brokers, work.settings.seed if seed is None else seed)
         jars = chosen_jars(version, kafka_lib, tell=tell)
         schemas = Schemas.of(jars.classpath)
         settings = ClusterSettings(
@@ -176,7 +178,7 @@ def run(
         with ExitStack() as stack:
             taps: TapThread | None = None
             ends = None
-            if tap is not None or "isolate" in faults:
+            if tap is not None or "isolate" in drawn.actions:
                 ends, links = tapped(range(1, brokers + 1))
                 messages = tap or Path(os.devnull)
                 messages.parent.mkdir(parents=True, exist_ok=True)
@@ -212,12 +214,15 @@ def run(
         work.emit(StageFinished("cluster", "run", verdict, spent, summary))
 
 
-def _faults(actions: str, every: float, brokers: int, seed: int) -> ScenarioPlan:
-    """The faults of `--faults`, none if it is empty. Raises UserError."""
-    names = [name.strip() for name in actions.split(",") if name.strip()]
-    if not names:
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _faults(drawn: Faults, brokers: int, seed: int) -> ScenarioPlan:
+    """The faults of a day, none if no action is named. Raises UserError."""
+    if not drawn.actions:
         return ScenarioPlan(Scenario(brokers=brokers, seconds=_FOREVER_S), seed, "")
-    return faults_plan(brokers, seed, Faults(names, every), _DAY_S)
+    return faults_plan(brokers, seed, drawn, _DAY_S)
 
 
 def _verdict_of(

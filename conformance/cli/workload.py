@@ -40,9 +40,9 @@ def workload(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder for the history.")],
     seconds: Annotated[float, typer.Option(min=1.0, help="How long clients go on.")] = 60.0,
     seed: SeedOption = None,
-    clients: Annotated[
-        str, typer.Option(help="Client libraries that take turns.")
-    ] = ",".join(LIBRARIES),
+    clients: Annotated[str, typer.Option(help="Client libraries that take turns.")] = ",".join(
+        LIBRARIES
+    ),
     kinds: Annotated[str, typer.Option(help="How producers send.")] = ",".join(Kind),
     topics: Annotated[int, typer.Option(min=1, help="Topics to create.")] = 1,
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each.")] = 3,

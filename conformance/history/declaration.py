@@ -74,8 +74,8 @@ def declaration(path: Path) -> dict[str, str | bool | int]:
     if not isinstance(line, dict) or line.get("f") != CONFIGURE:
         return asdict(STRICT)
     configured = line.get("configured")
-    values = configured if isinstance(configured, dict) else {"configured": configured}
-    for name, value in values.items():
+    values: dict[str, str | bool | int] = {}
+    for name, value in (configured if isinstance(configured, dict) else {}).items():
         allowed = _ALLOWED.get(name, ())
         if not any(type(value) is type(other) and value == other for other in allowed):
             can = "; ".join(f"{known}: {_or(others)}" for known, others in _ALLOWED.items())
@@ -83,6 +83,7 @@ def declaration(path: Path) -> dict[str, str | bool | int]:
                 f"{path_text(path)} declares {name} = {json.dumps(value)} in its first line. "
                 f"It can declare {can}."
             )
+        values[name] = value
     return values
 
 

@@ -116,7 +116,7 @@ class _AiokafkaAssignments(ConsumerRebalanceListener):  # type: ignore[misc]  # 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         self._listener.assigned(sorted((p.topic, p.partition) for p in assigned))
 
-    async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+    async def on_partitions_revoked(self, _revoked: Iterable[Any]) -> None:
         self._listener.assigned(())
 
 

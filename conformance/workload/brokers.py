@@ -1,4 +1,4 @@
-"""What a workload needs of the brokers besides its clients: topics, and which protocol they speak."""
+"""What a workload needs of brokers besides its clients: topics, and their transaction version."""
 
 from __future__ import annotations
 

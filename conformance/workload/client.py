@@ -1,7 +1,8 @@
 """One client of a workload: `python -m conformance.workload.client JOB`.
 
-JOB is a file of JSON: where the brokers are, the instance's plan, its log, and the log's first line.
-SIGTERM makes it close in order after the operation that it is at; SIGKILL is its death.
+JOB is a file of JSON: where the brokers are, the instance's plan, its log, and what the log's
+first line says. SIGTERM makes it close in order after the operation that it is at; SIGKILL is its
+death.
 `java/Workload.java` does the same with Kafka's own client.
 """
 
@@ -304,9 +305,7 @@ class WorkloadClient:
             positions = consumer.fetch(partitions_of(self._plan))
         except NoAnswer:
             return
-        self._log.event(
-            "fetch", start=start, fetched=_positions(positions), group=self._plan.group
-        )
+        self._log.event("fetch", start=start, fetched=_positions(positions), group=self._plan.group)
 
     def _seek(self, back: int) -> None:
         for partition, position in sorted(self._read.items()):
@@ -326,7 +325,8 @@ class WorkloadClient:
         open_ = set(partitions_of(self._plan))
         until = time.monotonic() + DRAIN_S
         while open_ and not self._ended and time.monotonic() < until:
-            self._gathered = gathered = []
+            gathered: list[PolledRecord] = []
+            self._gathered = gathered
             if not self._poll(most):
                 return
             self._gathered = None
@@ -404,7 +404,7 @@ def _parts(
     for outcome, acknowledged in (("ok", True), ("info", False)):
         chosen = [(r, a) for r, a in pairs if a.acknowledged is acknowledged]
         if chosen:
-            fields: dict[str, object] = {"sent": _sent(*map(list, zip(*chosen, strict=True)))}  # type: ignore[arg-type]
+            fields: dict[str, object] = {"sent": _sent(*map(list, zip(*chosen, strict=True)))}
             errors = {} if acknowledged else {"error": chosen[0][1].error}
             yield outcome, {**fields, **errors}
 

@@ -111,7 +111,7 @@ class _KafkaPythonAssignments(ConsumerRebalanceListener):  # type: ignore[misc] 
     def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         self._listener.assigned(sorted((p.topic, p.partition) for p in assigned))
 
-    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+    def on_partitions_revoked(self, _revoked: Iterable[Any]) -> None:
         self._listener.assigned(())
 
 
@@ -139,9 +139,7 @@ class KafkaPythonConsumer:
 
     def subscribe(self, topics: Sequence[str], listener: ConsumerListener) -> None:
         _asked(self._consumer.unsubscribe)
-        _asked(
-            self._consumer.subscribe, list(topics), listener=_KafkaPythonAssignments(listener)
-        )
+        _asked(self._consumer.subscribe, list(topics), listener=_KafkaPythonAssignments(listener))
 
     def assign(self, partitions: Sequence[Partition]) -> None:
         chosen = [TopicPartition(*partition) for partition in partitions]

@@ -194,9 +194,7 @@ class LibrdkafkaConsumer:
             self._collected.clear()
 
     def commit(self, positions: Mapping[Partition, int]) -> None:
-        answers = _asked(
-            self._consumer.commit, offsets=_positions(positions), asynchronous=False
-        )
+        answers = _asked(self._consumer.commit, offsets=_positions(positions), asynchronous=False)
         failed = [answer.error for answer in answers or () if answer.error is not None]
         if failed:
             raise NoAnswer(str(failed[0]))

@@ -347,7 +347,9 @@ def _transforms(_settings: WorkloadSettings, process: str, source: random.Random
         )
 
 
-def _memberships(_settings: WorkloadSettings, _process: str, source: random.Random) -> Iterator[Step]:
+def _memberships(
+    _settings: WorkloadSettings, _process: str, source: random.Random
+) -> Iterator[Step]:
     yield Step(0.0, Action.SUBSCRIBE)
     weights = {Action.POLL: 72, Action.COMMIT: 20, Action.FETCH: 7, Action.SUBSCRIBE: 1}
     while True:
@@ -373,9 +375,5 @@ _STEPS = {
 def partitions_of(instance: InstancePlan) -> tuple[tuple[str, int], ...]:
     """Every partition of the workload's topics."""
     return tuple(
-        (topic, partition)
-        for topic in instance.topics
-        for partition in range(instance.partitions)
+        (topic, partition) for topic in instance.topics for partition in range(instance.partitions)
     )
-
-
