@@ -120,7 +120,6 @@ def plan_of(text: str, seed: int, name: str = "given") -> ScenarioPlan:
 def faults_plan(brokers: int, seed: int, faults: Faults, seconds: float) -> ScenarioPlan:
     """Only faults of nodes, for brokers that serve somebody else's clients. Raises UserError."""
     scenario = Scenario(brokers=brokers, seconds=seconds, random=faults)
-    _check("of faults", scenario)
     wrong = [action for action in faults.actions if action not in NODE_FAULTS]
     if wrong:
         raise UserError(f"{wrong[0]} is no fault of a broker; those are {', '.join(NODE_FAULTS)}.")

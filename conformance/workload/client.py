@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -56,10 +56,17 @@ class ClientJob(msgspec.Struct, frozen=True):
 Port = TypeVar("Port", bound=ClientPort)
 
 
+class StopFlag(Protocol):
+    """Becomes true when the client is to end."""
+
+    def __bool__(self) -> bool:
+        """Whether it is."""
+
+
 class WorkloadClient:
     """Takes the steps of a plan with one library, and logs what comes of them."""
 
-    def __init__(self, job: ClientJob, log: HistoryLog, ended: StopSignal) -> None:
+    def __init__(self, job: ClientJob, log: HistoryLog, ended: StopFlag) -> None:
         self._job, self._plan, self._log, self._ended = job, job.plan, log, ended
         self._producer: ProducerPort | None = None
         self._consumer: ConsumerPort | None = None

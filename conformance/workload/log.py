@@ -70,7 +70,7 @@ class HistoryLog:
 
     def _line(self, kind: str, f: str, fields: Mapping[str, object]) -> dict[str, object]:
         line = {"process": self.process, "type": kind, "f": f, "time": time.monotonic_ns()}
-        return {**line, **fields}
+        return {**line, **{name: value for name, value in fields.items() if value != ""}}
 
     def _write(self, line: Mapping[str, object]) -> None:
         os.write(self._file, json.dumps(line).encode() + b"\n")

@@ -656,7 +656,8 @@ public final class Workload implements ConsumerRebalanceListener {
             ObjectNode line = JSON.createObjectNode();
             line.put("process", process).put("type", type).put("f", f).put("time", System.nanoTime());
             fields.fields().forEachRemaining(field -> {
-                if (!line.has(field.getKey())) {
+                boolean says = !field.getValue().isTextual() || !field.getValue().asText().isEmpty();
+                if (says && !line.has(field.getKey())) {
                     line.set(field.getKey(), field.getValue());
                 }
             });
