@@ -26,7 +26,14 @@ from conformance.kafka.tap import TapRule, TapThread
 from conformance.kafka.tapped import tapped
 from conformance.workload.client import ClientJob, WorkloadClient, producer_of
 from conformance.workload.log import CONFIGURE, HistoryLog, sent
-from conformance.workload.plan import Action, InstancePlan, Kind, PlannedRecord, Role, Step
+from conformance.workload.plan import (
+    ClientRole,
+    InstancePlan,
+    PlannedAction,
+    PlannedRecord,
+    PlannedStep,
+    ProducerKind,
+)
 from conformance.workload.ports import REQUEST_MS, ProducerPort
 from experiments.workload_runs import judgement_of
 
@@ -36,14 +43,14 @@ LATE_S = 2.5 * REQUEST_MS / 1000
 RULE = TapRule("delay", api="EndTxn", direction="request", seconds=LATE_S, times=1)
 
 
-def instance(role: Role, *steps: Step) -> InstancePlan:
+def instance(role: ClientRole, *steps: PlannedStep) -> InstancePlan:
     """A client of confluent-kafka."""
-    transactional = role is Role.TRANSACTIONS
+    transactional = role is ClientRole.TRANSACTIONS
     return InstancePlan(
         process=str(role),
         client=str(role),
         role=role,
-        kind=Kind.TRANSACTIONAL if transactional else Kind.IDEMPOTENT,
+        kind=ProducerKind.TRANSACTIONAL if transactional else ProducerKind.IDEMPOTENT,
         library="confluent-kafka",
         starts=0.0,
         dies=None,
@@ -63,7 +70,7 @@ class ScriptedTransactions:
     """Two transactions of one producer, and their log."""
 
     def __init__(self, bootstrap: str, log: HistoryLog) -> None:
-        plan = instance(Role.TRANSACTIONS)
+        plan = instance(ClientRole.TRANSACTIONS)
         self._producer: ProducerPort = producer_of(plan.library)(bootstrap, plan)
         self._log = log
 
@@ -106,9 +113,13 @@ def made(kafka: str, output: Path) -> None:
             log.event(CONFIGURE, configured={"transaction_version": 1})
             ScriptedTransactions(cluster.bootstrap, log).run()
         last = tuple(record(partition, f"end-{partition}") for partition in (0, 1))
-        run_here(instance(Role.CLOSER, Step(0.0, Action.SEND, last)), cluster.bootstrap, output)
-        drain = Step(0.0, Action.DRAIN, most=100)
-        run_here(instance(Role.FINAL_READER, drain), cluster.bootstrap, output)
+        run_here(
+            instance(ClientRole.CLOSER, PlannedStep(0.0, PlannedAction.SEND, last)),
+            cluster.bootstrap,
+            output,
+        )
+        drain = PlannedStep(0.0, PlannedAction.DRAIN, most=100)
+        run_here(instance(ClientRole.FINAL_READER, drain), cluster.bootstrap, output)
 
 
 def run_here(plan: InstancePlan, bootstrap: str, output: Path) -> None:

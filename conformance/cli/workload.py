@@ -19,7 +19,7 @@ from conformance.files import check_folder
 from conformance.kafka.jars import chosen_jars
 from conformance.printable import counted
 from conformance.verdict import Verdict
-from conformance.workload.plan import LIBRARIES, Kind, WorkloadSettings
+from conformance.workload.plan import LIBRARIES, ProducerKind, WorkloadSettings
 from conformance.workload.running import (
     WorkloadPlace,
     check_libraries,
@@ -43,7 +43,7 @@ def workload(
     clients: Annotated[str, typer.Option(help="Client libraries that take turns.")] = ",".join(
         LIBRARIES
     ),
-    kinds: Annotated[str, typer.Option(help="How producers send.")] = ",".join(Kind),
+    kinds: Annotated[str, typer.Option(help="How producers send.")] = ",".join(ProducerKind),
     topics: Annotated[int, typer.Option(min=1, help="Topics to create.")] = 1,
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each.")] = 3,
     producers: Annotated[int, typer.Option(min=1, help="Producers of each kind.")] = 1,
@@ -112,9 +112,11 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def _kinds(text: str) -> tuple[Kind, ...]:
+def _kinds(text: str) -> tuple[ProducerKind, ...]:
     names = [name.strip() for name in text.split(",") if name.strip()]
-    wrong = [name for name in names if name not in list(Kind)]
+    wrong = [name for name in names if name not in list(ProducerKind)]
     if wrong or not names:
-        raise UserError(f"--kinds takes names with commas, of {', '.join(Kind)}; not {text!r}.")
-    return tuple(kind for kind in Kind if kind in names)
+        raise UserError(
+            f"--kinds takes names with commas, of {', '.join(ProducerKind)}; not {text!r}."
+        )
+    return tuple(kind for kind in ProducerKind if kind in names)

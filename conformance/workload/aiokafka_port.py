@@ -10,16 +10,16 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListen
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError
 
-from conformance.workload.plan import InstancePlan, Kind, PlannedRecord
+from conformance.workload.plan import InstancePlan, PlannedRecord, ProducerKind
 from conformance.workload.ports import (
     ANSWER_S,
     REQUEST_MS,
     SESSION_MS,
     TRANSACTION_MS,
-    Answer,
+    ClientProblem,
     ConsumerListener,
     ConsumerPort,
-    NoAnswer,
+    DeliveryReport,
     Partition,
     PolledRecord,
 )
@@ -30,11 +30,11 @@ _LOOP = asyncio.new_event_loop()
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run it to its end. Raises NoAnswer."""
+    """Run it to its end. Raises ClientProblem."""
     try:
         return _LOOP.run_until_complete(asyncio.wait_for(work, ANSWER_S))
     except (KafkaError, TimeoutError) as error:
-        raise NoAnswer(repr(error)) from error
+        raise ClientProblem(repr(error)) from error
 
 
 def _rest(seconds: float) -> None:
@@ -55,7 +55,7 @@ class AiokafkaProducer:
                 bootstrap_servers=bootstrap,
                 client_id=plan.process,
                 acks=plan.acks if plan.acks == "all" else int(plan.acks),
-                enable_idempotence=plan.kind is not Kind.PLAIN,
+                enable_idempotence=plan.kind is not ProducerKind.PLAIN,
                 linger_ms=2,
                 request_timeout_ms=REQUEST_MS,
                 **further,
@@ -68,10 +68,10 @@ class AiokafkaProducer:
     def rest(self, seconds: float) -> None:
         _rest(seconds)
 
-    def send(self, records: Sequence[PlannedRecord]) -> list[Answer]:
+    def send(self, records: Sequence[PlannedRecord]) -> list[DeliveryReport]:
         return _run(self._send(records))
 
-    async def _send(self, records: Sequence[PlannedRecord]) -> list[Answer]:
+    async def _send(self, records: Sequence[PlannedRecord]) -> list[DeliveryReport]:
         futures = [
             await self._producer.send(r.topic, r.value.encode(), partition=r.partition)
             for r in records
@@ -97,14 +97,14 @@ class AiokafkaProducer:
         _run(self._producer.stop())
 
 
-def _answer(future: asyncio.Future[Any]) -> Answer:
+def _answer(future: asyncio.Future[Any]) -> DeliveryReport:
     if not future.done():
-        return Answer(False, error="no answer in time")
+        return DeliveryReport(False, error="no answer in time")
     if future.cancelled() or future.exception() is not None:
-        return Answer(False, error=repr(None if future.cancelled() else future.exception()))
+        return DeliveryReport(False, error=repr(None if future.cancelled() else future.exception()))
     metadata = future.result()
     known = metadata is not None and metadata.offset is not None and metadata.offset >= 0
-    return Answer(True, metadata.offset if known else None)
+    return DeliveryReport(True, metadata.offset if known else None)
 
 
 class _AiokafkaAssignments(ConsumerRebalanceListener):  # type: ignore[misc]  # no types

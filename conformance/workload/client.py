@@ -21,18 +21,18 @@ from conformance.kafka.clients import StopSignal
 from conformance.workload.log import CONFIGURE, HistoryLog, key_of, sent
 from conformance.workload.plan import (
     END,
-    Action,
+    ClientRole,
     InstancePlan,
+    PlannedAction,
     PlannedRecord,
-    Role,
-    Step,
+    PlannedStep,
     partitions_of,
 )
 from conformance.workload.ports import (
-    Answer,
     ClientPort,
+    ClientProblem,
     ConsumerPort,
-    NoAnswer,
+    DeliveryReport,
     Partition,
     PolledRecord,
     ProducerPort,
@@ -79,9 +79,9 @@ class WorkloadClient:
 
     def run(self) -> None:
         """Take all steps, or those until it is told to stop; then close."""
-        if self._plan.role in {Role.READER, Role.FINAL_READER}:
+        if self._plan.role in {ClientRole.READER, ClientRole.FINAL_READER}:
             self._assign()
-        elif self._plan.role is Role.TRANSFORMER:
+        elif self._plan.role is ClientRole.TRANSFORMER:
             self._subscribe()
         for step in self._plan.steps:
             self._rest(step.rest)
@@ -90,27 +90,27 @@ class WorkloadClient:
             self._take(step)
         self._close()
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: PlannedStep) -> None:
         match step.do:
-            case Action.SEND:
+            case PlannedAction.SEND:
                 self._send(step.records)
-            case Action.TRANSACTION:
+            case PlannedAction.TRANSACTION:
                 self._transaction(step.records, commits=step.commits)
-            case Action.TRANSFORM:
+            case PlannedAction.TRANSFORM:
                 self._transform(step)
-            case Action.POLL:
+            case PlannedAction.POLL:
                 self._poll(step.most)
-            case Action.COMMIT:
+            case PlannedAction.COMMIT:
                 self._commit()
-            case Action.FETCH:
+            case PlannedAction.FETCH:
                 self._fetch()
-            case Action.SEEK:
+            case PlannedAction.SEEK:
                 self._seek(step.most)
-            case Action.SUBSCRIBE:
+            case PlannedAction.SUBSCRIBE:
                 self._subscribe()
-            case Action.FENCE:
+            case PlannedAction.FENCE:
                 self._fence(step.ids)
-            case Action.DRAIN:
+            case PlannedAction.DRAIN:
                 self._drain(step.most)
 
     # --- ports ------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class WorkloadClient:
         while not self._ended:
             try:
                 return make()
-            except NoAnswer:
+            except ClientProblem:
                 time.sleep(0.2)
         return None
 
@@ -148,7 +148,7 @@ class WorkloadClient:
     def _renew_producer(self) -> None:
         """A producer that has failed for good is replaced."""
         if self._producer is not None:
-            with suppress(NoAnswer):
+            with suppress(ClientProblem):
                 self._producer.close()
         self._producer = None
         self._log.renew()
@@ -159,7 +159,7 @@ class WorkloadClient:
                 error = ""
                 try:
                     port.close()
-                except NoAnswer as problem:
+                except ClientProblem as problem:
                     error = str(problem)
                 self._log.event("close", kind="info" if error else "ok", error=error)
 
@@ -172,14 +172,14 @@ class WorkloadClient:
         operation = self._log.begin("send", sent=_sent(records))
         try:
             answers = producer.send(records)
-        except NoAnswer as problem:
+        except ClientProblem as problem:
             operation.end("info", error=str(problem))
             self._renew_producer()
-            answers = [Answer(False)] * len(records)
+            answers = [DeliveryReport(False)] * len(records)
         else:
             operation.end_in_parts(*_parts(records, answers))
         missing = [r for r, a in zip(records, answers, strict=True) if not a.acknowledged]
-        if missing and self._plan.role is Role.CLOSER and not self._ended:
+        if missing and self._plan.role is ClientRole.CLOSER and not self._ended:
             # Another value: what has no answer may be there, and a value is sent once.
             self._rest(0.3)
             self._send([msgspec.structs.replace(r, value=f"{r.value}-again") for r in missing])
@@ -194,7 +194,7 @@ class WorkloadClient:
         if attempt.is_over:
             self._renew_producer()
 
-    def _transform(self, step: Step) -> None:
+    def _transform(self, step: PlannedStep) -> None:
         """Poll, and send what was polled on in a transaction with the positions."""
         consumer, producer = self._with_consumer(), self._with_producer()
         if consumer is None or producer is None:
@@ -243,7 +243,7 @@ class WorkloadClient:
                 )
             )
             if producer is not None:
-                with suppress(NoAnswer):
+                with suppress(ClientProblem):
                     producer.close()
 
     # --- consumers --------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ class WorkloadClient:
             return
         self.assigned(())
         self._log.event("subscribe")
-        with suppress(NoAnswer):
+        with suppress(ClientProblem):
             consumer.subscribe(self._plan.topics, self)
 
     def _assign(self) -> None:
@@ -287,7 +287,7 @@ class WorkloadClient:
             return False
         try:
             consumer.poll(most, POLL_S, self)
-        except NoAnswer as problem:
+        except ClientProblem as problem:
             self._log.event("poll", kind="info", error=str(problem))
         return True
 
@@ -299,7 +299,7 @@ class WorkloadClient:
         operation = self._log.begin("commit", **fields)
         try:
             consumer.commit(positions)
-        except NoAnswer as problem:
+        except ClientProblem as problem:
             operation.end("info", **fields, error=str(problem))
         else:
             operation.end("ok", **fields)
@@ -310,7 +310,7 @@ class WorkloadClient:
         start = time.monotonic_ns()
         try:
             positions = consumer.fetch(partitions_of(self._plan))
-        except NoAnswer:
+        except ClientProblem:
             return
         self._log.event("fetch", start=start, fetched=_positions(positions), group=self._plan.group)
 
@@ -322,7 +322,7 @@ class WorkloadClient:
         assert self._consumer is not None
         try:
             self._consumer.seek(partition, offset)
-        except NoAnswer:
+        except ClientProblem:
             return  # it is another member's by now
         self._positions.pop(partition, None)
         self._log.event("seek", moved=[key_of(*partition)])
@@ -347,7 +347,7 @@ class _Attempt:
 
     def __init__(self, producer: ProducerPort) -> None:
         self._producer = producer
-        self.answers: list[Answer] = []
+        self.answers: list[DeliveryReport] = []
         self.outcome = "info"
         self.error = ""
         self.is_over = False
@@ -368,7 +368,7 @@ class _Attempt:
             self.answers = self._producer.send(records)
             failed = [answer.error for answer in self.answers if not answer.acknowledged]
             if failed:
-                raise NoAnswer(failed[0])
+                raise ClientProblem(failed[0])
             if consumer is not None:
                 self._producer.send_offsets(positions, consumer)
             if commits:
@@ -376,11 +376,11 @@ class _Attempt:
                 self._producer.commit()
                 self.outcome = "ok"
                 return
-        except NoAnswer as problem:
+        except ClientProblem as problem:
             self.error = str(problem)
         try:
             self._producer.abort()
-        except NoAnswer as problem:
+        except ClientProblem as problem:
             self.error = self.error or str(problem)
             self.is_over = True
         else:
@@ -394,7 +394,7 @@ def _done(port: ConsumerPort, call: Callable[[], None]) -> ConsumerPort:
 
 
 def _sent(
-    records: Sequence[PlannedRecord], answers: Sequence[Answer] = ()
+    records: Sequence[PlannedRecord], answers: Sequence[DeliveryReport] = ()
 ) -> list[dict[str, object]]:
     offsets = [answer.offset for answer in answers] or [None] * len(records)
     return [
@@ -404,7 +404,7 @@ def _sent(
 
 
 def _parts(
-    records: Sequence[PlannedRecord], answers: Sequence[Answer]
+    records: Sequence[PlannedRecord], answers: Sequence[DeliveryReport]
 ) -> Iterator[tuple[str, Mapping[str, object]]]:
     """The records that were acknowledged, and those that were not, as two lines."""
     pairs = list(zip(records, answers, strict=True))

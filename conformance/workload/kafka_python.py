@@ -15,28 +15,28 @@ from kafka import (
 )
 from kafka.errors import KafkaError
 
-from conformance.workload.plan import InstancePlan, Kind, PlannedRecord
+from conformance.workload.plan import InstancePlan, PlannedRecord, ProducerKind
 from conformance.workload.ports import (
     ANSWER_S,
     DELIVERY_MS,
     REQUEST_MS,
     SESSION_MS,
     TRANSACTION_MS,
-    Answer,
+    ClientProblem,
     ConsumerListener,
     ConsumerPort,
-    NoAnswer,
+    DeliveryReport,
     Partition,
     PolledRecord,
 )
 
 
 def _asked(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Call the library; what it reports is NoAnswer."""
+    """Call the library; what it reports is ClientProblem."""
     try:
         return call(*arguments, **named)
     except KafkaError as error:
-        raise NoAnswer(repr(error)) from error
+        raise ClientProblem(repr(error)) from error
 
 
 class KafkaPythonProducer:
@@ -51,7 +51,7 @@ class KafkaPythonProducer:
             bootstrap_servers=bootstrap.split(","),
             client_id=plan.process,
             acks=plan.acks if plan.acks == "all" else int(plan.acks),
-            enable_idempotence=plan.kind is not Kind.PLAIN,
+            enable_idempotence=plan.kind is not ProducerKind.PLAIN,
             linger_ms=2,
             delivery_timeout_ms=DELIVERY_MS,
             request_timeout_ms=REQUEST_MS,
@@ -64,7 +64,7 @@ class KafkaPythonProducer:
     def rest(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    def send(self, records: Sequence[PlannedRecord]) -> list[Answer]:
+    def send(self, records: Sequence[PlannedRecord]) -> list[DeliveryReport]:
         futures = [
             _asked(self._producer.send, r.topic, r.value.encode(), partition=r.partition)
             for r in records
@@ -72,13 +72,13 @@ class KafkaPythonProducer:
         until = time.monotonic() + ANSWER_S
         return [self._answer(future, until) for future in futures]
 
-    def _answer(self, future: Any, until: float) -> Answer:
+    def _answer(self, future: Any, until: float) -> DeliveryReport:
         try:
             metadata = future.get(max(0.0, until - time.monotonic()))
         except KafkaError as error:
-            return Answer(False, error=repr(error))
+            return DeliveryReport(False, error=repr(error))
         known = metadata.offset is not None and metadata.offset >= 0
-        return Answer(True, metadata.offset if known else None)
+        return DeliveryReport(True, metadata.offset if known else None)
 
     def begin(self) -> None:
         _asked(self._producer.begin_transaction)

@@ -8,39 +8,39 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from conformance.workload.plan import InstancePlan, Kind, PlannedRecord
+from conformance.workload.plan import InstancePlan, PlannedRecord, ProducerKind
 from conformance.workload.ports import (
     ANSWER_S,
     DELIVERY_MS,
     REQUEST_MS,
     SESSION_MS,
     TRANSACTION_MS,
-    Answer,
+    ClientProblem,
     ConsumerListener,
     ConsumerPort,
-    NoAnswer,
+    DeliveryReport,
     Partition,
     PolledRecord,
 )
 
 
 def _asked(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Call the library; what it reports is NoAnswer."""
+    """Call the library; what it reports is ClientProblem."""
     try:
         return call(*arguments, **named)
     except KafkaException as error:
-        raise NoAnswer(str(error)) from error
+        raise ClientProblem(str(error)) from error
 
 
 def _until(call: Callable[[float], None]) -> None:
-    """Call again as long as the library says that this may help. Raises NoAnswer."""
+    """Call again as long as the library says that this may help. Raises ClientProblem."""
     until = time.monotonic() + ANSWER_S
     while True:
         try:
             call(max(0.1, until - time.monotonic()))
         except KafkaException as error:
             if not error.args[0].retriable() or time.monotonic() > until:
-                raise NoAnswer(str(error)) from error
+                raise ClientProblem(str(error)) from error
         else:
             return
 
@@ -54,7 +54,7 @@ class LibrdkafkaProducer:
             "client.id": plan.process,
             "acks": plan.acks,
             "linger.ms": 2,
-            "enable.idempotence": plan.kind is not Kind.PLAIN,
+            "enable.idempotence": plan.kind is not ProducerKind.PLAIN,
             "message.timeout.ms": DELIVERY_MS,
             "request.timeout.ms": REQUEST_MS,
             "socket.timeout.ms": REQUEST_MS,
@@ -71,14 +71,14 @@ class LibrdkafkaProducer:
         self._producer.poll(0)
         time.sleep(seconds)
 
-    def send(self, records: Sequence[PlannedRecord]) -> list[Answer]:
-        answers = [Answer(False, error="no answer in time")] * len(records)
+    def send(self, records: Sequence[PlannedRecord]) -> list[DeliveryReport]:
+        answers = [DeliveryReport(False, error="no answer in time")] * len(records)
 
         def delivery(place: int) -> Callable[[Any, Any], None]:
             def report(error: Any, message: Any) -> None:
                 offset = message.offset()
                 known = offset is not None and offset >= 0
-                answers[place] = Answer(
+                answers[place] = DeliveryReport(
                     error is None,
                     offset if error is None and known else None,
                     "" if error is None else str(error),
@@ -197,13 +197,13 @@ class LibrdkafkaConsumer:
         answers = _asked(self._consumer.commit, offsets=_positions(positions), asynchronous=False)
         failed = [answer.error for answer in answers or () if answer.error is not None]
         if failed:
-            raise NoAnswer(str(failed[0]))
+            raise ClientProblem(str(failed[0]))
 
     def fetch(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         wanted = _positions(dict.fromkeys(partitions, 0))
         answers = _asked(self._consumer.committed, wanted, timeout=ANSWER_S)
         if any(answer.error is not None for answer in answers):
-            raise NoAnswer(str(answers))
+            raise ClientProblem(str(answers))
         return {(p.topic, p.partition): p.offset for p in answers if p.offset >= 0}
 
     def seek(self, partition: Partition, offset: int) -> None:

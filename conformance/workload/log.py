@@ -27,7 +27,7 @@ class HistoryLog:
         self._instances = 1
         # One write for a line: a file that is shared with nobody, and is never half of a line.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        self._open: LoggedOperation | None = None
+        self._open: BegunOperation | None = None
         self._waiting: list[tuple[str, str, Mapping[str, object]]] = []
 
     def __enter__(self) -> HistoryLog:
@@ -46,9 +46,9 @@ class HistoryLog:
         self._instances += 1
         self.process = f"{self._client}.{self._instances}"
 
-    def begin(self, f: str, **fields: object) -> LoggedOperation:
+    def begin(self, f: str, **fields: object) -> BegunOperation:
         """An operation that may never end."""
-        self._open = LoggedOperation(self, f, time.monotonic_ns())
+        self._open = BegunOperation(self, f, time.monotonic_ns())
         self._write(self._line("invoke", f, fields))
         return self._open
 
@@ -59,7 +59,7 @@ class HistoryLog:
         else:
             self._waiting.append((kind, f, fields))
 
-    def ended(self, lines: Sequence[tuple[str, Mapping[str, object]]], of: LoggedOperation) -> None:
+    def ended(self, lines: Sequence[tuple[str, Mapping[str, object]]], of: BegunOperation) -> None:
         """Say how the open operation ended: a line for each outcome that parts of it had."""
         for kind, fields in lines:
             self._write({**self._line(kind, of.f, fields), "start": of.start})
@@ -76,7 +76,7 @@ class HistoryLog:
         os.write(self._file, json.dumps(line).encode() + b"\n")
 
 
-class LoggedOperation:
+class BegunOperation:
     """An operation that has begun."""
 
     def __init__(self, log: HistoryLog, f: str, start: int) -> None:

@@ -21,7 +21,7 @@ END = "end"
 """How values begin that are sent last: a reader that has one of each partition has read it all."""
 
 
-class Kind(StrEnum):
+class ProducerKind(StrEnum):
     """How producers send."""
 
     PLAIN = "plain"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
     TRANSACTIONAL = "transactional"
 
 
-class Role(StrEnum):
+class ClientRole(StrEnum):
     """What a client is for."""
 
     PRODUCER = "producer"
@@ -47,7 +47,7 @@ class Role(StrEnum):
     """Reads everything once more, up to the last values."""
 
 
-class Action(StrEnum):
+class PlannedAction(StrEnum):
     """What a step does."""
 
     SEND = "send"
@@ -70,11 +70,11 @@ class PlannedRecord(msgspec.Struct, frozen=True):
     value: str
 
 
-class Step(msgspec.Struct, frozen=True):
+class PlannedStep(msgspec.Struct, frozen=True):
     """One thing that a client does, `rest` seconds after the one before."""
 
     rest: float
-    do: Action
+    do: PlannedAction
     records: tuple[PlannedRecord, ...] = ()
     value: str = ""
     """Of a transformation: how the values begin that it sends."""
@@ -91,14 +91,14 @@ class InstancePlan(msgspec.Struct, frozen=True):
 
     process: str
     client: str
-    role: Role
-    kind: Kind
+    role: ClientRole
+    kind: ProducerKind
     library: str
     starts: float
     """Seconds after the workload's begin."""
     dies: float | None
     """When it is killed, if it is."""
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedStep, ...]
     topics: tuple[str, ...]
     partitions: int
     acks: str = "all"
@@ -118,7 +118,7 @@ class WorkloadSettings:
     topics: tuple[str, ...]
     partitions: int = 3
     libraries: tuple[str, ...] = LIBRARIES
-    kinds: tuple[Kind, ...] = tuple(Kind)
+    kinds: tuple[ProducerKind, ...] = tuple(ProducerKind)
     acks: str = "all"
     producers: int = 1
     consumers: int = 2
@@ -128,7 +128,7 @@ class WorkloadSettings:
     @property
     def output(self) -> str:
         """The topic of transformers, or ""."""
-        return f"{self.topics[0]}-out" if Kind.TRANSACTIONAL in self.kinds else ""
+        return f"{self.topics[0]}-out" if ProducerKind.TRANSACTIONAL in self.kinds else ""
 
     @property
     def all_topics(self) -> tuple[str, ...]:
@@ -141,8 +141,8 @@ class _PlannedClient:
     """A client, whatever instances it has."""
 
     name: str
-    role: Role
-    kind: Kind
+    role: ClientRole
+    kind: ProducerKind
     library: str
     isolation: str = "read_committed"
 
@@ -165,22 +165,27 @@ def ending_plan(settings: WorkloadSettings) -> tuple[InstancePlan, ...]:
     ids = tuple(
         _transactional_id(settings, client.name)
         for client in _clients(settings)
-        if client.role in {Role.TRANSACTIONS, Role.TRANSFORMER}
+        if client.role in {ClientRole.TRANSACTIONS, ClientRole.TRANSFORMER}
     )
     last = tuple(
         PlannedRecord(topic, partition, f"{END}-{topic}-{partition}")
         for topic in settings.all_topics
         for partition in range(settings.partitions)
     )
-    steps = (*((Step(0.0, Action.FENCE, ids=ids),) if ids else ()), Step(0.0, Action.SEND, last))
-    plain = settings.kinds == (Kind.PLAIN,)
-    kind = Kind.PLAIN if plain else Kind.IDEMPOTENT
-    closer = _PlannedClient("closer", Role.CLOSER, kind, next(libraries))
+    steps = (
+        *((PlannedStep(0.0, PlannedAction.FENCE, ids=ids),) if ids else ()),
+        PlannedStep(0.0, PlannedAction.SEND, last),
+    )
+    plain = settings.kinds == (ProducerKind.PLAIN,)
+    kind = ProducerKind.PLAIN if plain else ProducerKind.IDEMPOTENT
+    closer = _PlannedClient("closer", ClientRole.CLOSER, kind, next(libraries))
     readers = [
-        _PlannedClient(f"final-{isolation}", Role.FINAL_READER, kind, next(libraries), isolation)
+        _PlannedClient(
+            f"final-{isolation}", ClientRole.FINAL_READER, kind, next(libraries), isolation
+        )
         for isolation in ("read_committed", "read_uncommitted")
     ]
-    drain = (Step(0.0, Action.DRAIN, most=500),)
+    drain = (PlannedStep(0.0, PlannedAction.DRAIN, most=500),)
     return (
         _with_steps(settings, closer, 1, 0.0, None, steps),
         *(_with_steps(settings, reader, 1, 0.0, None, drain) for reader in readers),
@@ -191,19 +196,28 @@ def _clients(settings: WorkloadSettings) -> Iterator[_PlannedClient]:
     """Libraries take turns, from a place in the list that the seed draws."""
     libraries = cycle(_shuffled(settings))
     for kind in settings.kinds:
-        role = Role.TRANSACTIONS if kind is Kind.TRANSACTIONAL else Role.PRODUCER
+        role = (
+            ClientRole.TRANSACTIONS if kind is ProducerKind.TRANSACTIONAL else ClientRole.PRODUCER
+        )
         for number in range(1, settings.producers + 1):
             yield _PlannedClient(f"{kind}-{number}", role, kind, next(libraries))
     for number in range(1, settings.consumers + 1):
-        yield _PlannedClient(f"member-{number}", Role.MEMBER, Kind.PLAIN, next(libraries))
-    if Kind.TRANSACTIONAL in settings.kinds:
+        yield _PlannedClient(
+            f"member-{number}", ClientRole.MEMBER, ProducerKind.PLAIN, next(libraries)
+        )
+    if ProducerKind.TRANSACTIONAL in settings.kinds:
         for number in range(1, settings.consumers + 1):
             yield _PlannedClient(
-                f"transformer-{number}", Role.TRANSFORMER, Kind.TRANSACTIONAL, next(libraries)
+                f"transformer-{number}",
+                ClientRole.TRANSFORMER,
+                ProducerKind.TRANSACTIONAL,
+                next(libraries),
             )
     for isolation in ("read_committed", "read_uncommitted"):
         name = f"reader-{isolation.removeprefix('read_')}"
-        yield _PlannedClient(name, Role.READER, Kind.PLAIN, next(libraries), isolation)
+        yield _PlannedClient(
+            name, ClientRole.READER, ProducerKind.PLAIN, next(libraries), isolation
+        )
 
 
 def _shuffled(settings: WorkloadSettings) -> list[str]:
@@ -255,11 +269,11 @@ def _with_steps(
     number: int,
     starts: float,
     dies: float | None,
-    steps: tuple[Step, ...],
+    steps: tuple[PlannedStep, ...],
 ) -> InstancePlan:
-    transforms = client.role is Role.TRANSFORMER
-    plain = client.role is Role.PRODUCER and client.kind is Kind.PLAIN
-    transactional = transforms or client.role is Role.TRANSACTIONS
+    transforms = client.role is ClientRole.TRANSFORMER
+    plain = client.role is ClientRole.PRODUCER and client.kind is ProducerKind.PLAIN
+    transactional = transforms or client.role is ClientRole.TRANSACTIONS
     return InstancePlan(
         process=f"{client.name}.{number}",
         client=client.name,
@@ -279,8 +293,12 @@ def _with_steps(
     )
 
 
-def _group(settings: WorkloadSettings, role: Role) -> str:
-    return f"{settings.topics[0]}-{role}s" if role in {Role.MEMBER, Role.TRANSFORMER} else ""
+def _group(settings: WorkloadSettings, role: ClientRole) -> str:
+    return (
+        f"{settings.topics[0]}-{role}s"
+        if role in {ClientRole.MEMBER, ClientRole.TRANSFORMER}
+        else ""
+    )
 
 
 def _transactional_id(settings: WorkloadSettings, name: str) -> str:
@@ -294,7 +312,9 @@ _RESTS = (0.01, 0.15)
 """Seconds between two steps, at least and at most."""
 
 
-def _timed(steps: Iterator[Step], source: random.Random, seconds: float) -> Iterator[Step]:
+def _timed(
+    steps: Iterator[PlannedStep], source: random.Random, seconds: float
+) -> Iterator[PlannedStep]:
     left = seconds
     while True:
         rest = round(source.uniform(*_RESTS), 4)
@@ -317,30 +337,34 @@ def _records(
     )
 
 
-def _sends(settings: WorkloadSettings, process: str, source: random.Random) -> Iterator[Step]:
+def _sends(
+    settings: WorkloadSettings, process: str, source: random.Random
+) -> Iterator[PlannedStep]:
     number = 0
     while True:
         number += 1
-        yield Step(0.0, Action.SEND, _records(settings, process, source, number, 8))
+        yield PlannedStep(0.0, PlannedAction.SEND, _records(settings, process, source, number, 8))
 
 
 def _transactions(
     settings: WorkloadSettings, process: str, source: random.Random
-) -> Iterator[Step]:
+) -> Iterator[PlannedStep]:
     number = 0
     while True:
         number += 1
         records = _records(settings, process, source, number, 6)
-        yield Step(0.0, Action.TRANSACTION, records, commits=source.random() < 0.75)
+        yield PlannedStep(0.0, PlannedAction.TRANSACTION, records, commits=source.random() < 0.75)
 
 
-def _transforms(_settings: WorkloadSettings, process: str, source: random.Random) -> Iterator[Step]:
+def _transforms(
+    _settings: WorkloadSettings, process: str, source: random.Random
+) -> Iterator[PlannedStep]:
     number = 0
     while True:
         number += 1
-        yield Step(
+        yield PlannedStep(
             0.0,
-            Action.TRANSFORM,
+            PlannedAction.TRANSFORM,
             value=f"{process}-{number}",
             commits=source.random() < 0.8,
             most=source.randint(1, 12),
@@ -349,26 +373,35 @@ def _transforms(_settings: WorkloadSettings, process: str, source: random.Random
 
 def _memberships(
     _settings: WorkloadSettings, _process: str, source: random.Random
-) -> Iterator[Step]:
-    yield Step(0.0, Action.SUBSCRIBE)
-    weights = {Action.POLL: 72, Action.COMMIT: 20, Action.FETCH: 7, Action.SUBSCRIBE: 1}
+) -> Iterator[PlannedStep]:
+    yield PlannedStep(0.0, PlannedAction.SUBSCRIBE)
+    weights = {
+        PlannedAction.POLL: 72,
+        PlannedAction.COMMIT: 20,
+        PlannedAction.FETCH: 7,
+        PlannedAction.SUBSCRIBE: 1,
+    }
     while True:
         (action,) = source.choices(list(weights), list(weights.values()))
-        yield Step(0.0, action, most=source.randint(1, 50) if action is Action.POLL else 0)
+        yield PlannedStep(
+            0.0, action, most=source.randint(1, 50) if action is PlannedAction.POLL else 0
+        )
 
 
-def _reads(_settings: WorkloadSettings, _process: str, source: random.Random) -> Iterator[Step]:
+def _reads(
+    _settings: WorkloadSettings, _process: str, source: random.Random
+) -> Iterator[PlannedStep]:
     while True:
-        action = Action.SEEK if source.random() < 0.06 else Action.POLL
-        yield Step(0.0, action, most=source.randint(1, 60))
+        action = PlannedAction.SEEK if source.random() < 0.06 else PlannedAction.POLL
+        yield PlannedStep(0.0, action, most=source.randint(1, 60))
 
 
 _STEPS = {
-    Role.PRODUCER: _sends,
-    Role.TRANSACTIONS: _transactions,
-    Role.TRANSFORMER: _transforms,
-    Role.MEMBER: _memberships,
-    Role.READER: _reads,
+    ClientRole.PRODUCER: _sends,
+    ClientRole.TRANSACTIONS: _transactions,
+    ClientRole.TRANSFORMER: _transforms,
+    ClientRole.MEMBER: _memberships,
+    ClientRole.READER: _reads,
 }
 
 

@@ -16,12 +16,12 @@ ANSWER_S = 12.0
 """Seconds after which an operation counts as not answered: longer than a delivery may take."""
 
 
-class NoAnswer(Exception):
+class ClientProblem(Exception):
     """The library reports an error: what became of the operation is not known."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DeliveryReport:
     """What a producer was told of a record."""
 
     acknowledged: bool
@@ -56,45 +56,45 @@ class ClientPort(Protocol):
         """Do nothing for so long, but for what runs in the background."""
 
     def close(self) -> None:
-        """Close in order. Raises NoAnswer."""
+        """Close in order. Raises ClientProblem."""
 
 
 class ProducerPort(ClientPort, Protocol):
     """A producer. The constructor of a transactional one fences its predecessors."""
 
-    def send(self, records: Sequence[PlannedRecord]) -> list[Answer]:
-        """Send all at once and wait for the answers. Raises NoAnswer."""
+    def send(self, records: Sequence[PlannedRecord]) -> list[DeliveryReport]:
+        """Send all at once and wait for the answers. Raises ClientProblem."""
 
     def begin(self) -> None:
-        """Begin a transaction. Raises NoAnswer."""
+        """Begin a transaction. Raises ClientProblem."""
 
     def commit(self) -> None:
-        """Commit it. Raises NoAnswer."""
+        """Commit it. Raises ClientProblem."""
 
     def abort(self) -> None:
-        """Abort it. Raises NoAnswer."""
+        """Abort it. Raises ClientProblem."""
 
     def send_offsets(self, positions: Mapping[Partition, int], consumer: ConsumerPort) -> None:
-        """Commit positions of the consumer's group within the transaction. Raises NoAnswer."""
+        """Commit positions of the consumer's group within the transaction. Raises ClientProblem."""
 
 
 class ConsumerPort(ClientPort, Protocol):
     """A consumer."""
 
     def subscribe(self, topics: Sequence[str], listener: ConsumerListener) -> None:
-        """Join the group, or join it again. Raises NoAnswer."""
+        """Join the group, or join it again. Raises ClientProblem."""
 
     def assign(self, partitions: Sequence[Partition]) -> None:
-        """Read these from their beginning. Raises NoAnswer."""
+        """Read these from their beginning. Raises ClientProblem."""
 
     def poll(self, most: int, seconds: float, listener: ConsumerListener) -> None:
-        """Poll once: at most so many records, for so long. Raises NoAnswer."""
+        """Poll once: at most so many records, for so long. Raises ClientProblem."""
 
     def commit(self, positions: Mapping[Partition, int]) -> None:
-        """Commit positions and wait for the answer. Raises NoAnswer."""
+        """Commit positions and wait for the answer. Raises ClientProblem."""
 
     def fetch(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """The group's positions, of those that it has. Raises NoAnswer."""
+        """The group's positions, of those that it has. Raises ClientProblem."""
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Read on from there. Raises NoAnswer."""
+        """Read on from there. Raises ClientProblem."""

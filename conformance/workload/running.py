@@ -23,9 +23,9 @@ from conformance.workload.brokers import prepared
 from conformance.workload.client import DRAIN_S, ClientJob
 from conformance.workload.plan import (
     LIBRARIES,
+    ClientRole,
     InstancePlan,
-    Kind,
-    Role,
+    ProducerKind,
     WorkloadSettings,
     ending_plan,
     workload_plan,
@@ -208,13 +208,18 @@ class WorkloadRun:
             and self.transaction_version >= 2
         )
         declared: dict[str, str | bool | int] = {}
-        if instance.role in {Role.MEMBER, Role.READER, Role.FINAL_READER, Role.TRANSFORMER}:
+        if instance.role in {
+            ClientRole.MEMBER,
+            ClientRole.READER,
+            ClientRole.FINAL_READER,
+            ClientRole.TRANSFORMER,
+        }:
             declared["isolation"] = instance.isolation
-        if instance.role in {Role.TRANSACTIONS, Role.TRANSFORMER}:
+        if instance.role in {ClientRole.TRANSACTIONS, ClientRole.TRANSFORMER}:
             declared["transaction_version"] = 2 if newest else 1
-        if instance.role is Role.PRODUCER:
+        if instance.role is ClientRole.PRODUCER:
             declared["acks"] = "all" if instance.acks == "all" else "1"
-            declared["idempotence"] = instance.kind is not Kind.PLAIN
+            declared["idempotence"] = instance.kind is not ProducerKind.PLAIN
         return {**declared, "unclean_election": self.place.unclean_election}
 
     def _kill(self, instance: InstancePlan) -> None:

@@ -13,38 +13,45 @@ from conformance.history.lines import read_block
 from conformance.workload import client as module
 from conformance.workload.client import ClientJob, WorkloadClient
 from conformance.workload.log import HistoryLog
-from conformance.workload.plan import Action, InstancePlan, Kind, PlannedRecord, Role, Step
+from conformance.workload.plan import (
+    ClientRole,
+    InstancePlan,
+    PlannedAction,
+    PlannedRecord,
+    PlannedStep,
+    ProducerKind,
+)
 from conformance.workload.ports import (
-    Answer,
+    ClientProblem,
     ConsumerListener,
     ConsumerPort,
-    NoAnswer,
+    DeliveryReport,
     Partition,
     PolledRecord,
 )
 
 RECORDS = (PlannedRecord("t", 0, "a"), PlannedRecord("t", 1, "b"))
-OK = (Answer(True, 5), Answer(True, 6))
+OK = (DeliveryReport(True, 5), DeliveryReport(True, 6))
 
 
 class ScriptedProducer:
     """Answers what the script says; a step named in `fails` raises."""
 
-    def __init__(self, answers: Sequence[Answer] = OK, fails: Sequence[str] = ()) -> None:
+    def __init__(self, answers: Sequence[DeliveryReport] = OK, fails: Sequence[str] = ()) -> None:
         self._answers, self._fails = answers, fails
         self.calls: list[str] = []
 
     def _call(self, name: str) -> None:
         self.calls.append(name)
         if name in self._fails:
-            raise NoAnswer(f"{name} failed")
+            raise ClientProblem(f"{name} failed")
 
     def rest(self, seconds: float) -> None: ...
 
     def close(self) -> None:
         self._call("close")
 
-    def send(self, records: Sequence[PlannedRecord]) -> list[Answer]:
+    def send(self, records: Sequence[PlannedRecord]) -> list[DeliveryReport]:
         self._call("send")
         return list(self._answers[: len(records)])
 
@@ -90,7 +97,7 @@ class ScriptedConsumer:
         if self.in_commit is not None:
             self.in_commit()
         if self.fails:
-            raise NoAnswer("not now")
+            raise ClientProblem("not now")
 
     def fetch(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         return {("t", 0): 4}
@@ -101,8 +108,8 @@ class ScriptedConsumer:
 def logged(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
-    role: Role,
-    *steps: Step,
+    role: ClientRole,
+    *steps: PlannedStep,
     producer: ScriptedProducer | None = None,
     consumer: ScriptedConsumer | None = None,
 ) -> list[dict[str, Any]]:
@@ -113,7 +120,7 @@ def logged(
         process="p.1",
         client="p",
         role=role,
-        kind=Kind.TRANSACTIONAL,
+        kind=ProducerKind.TRANSACTIONAL,
         library="scripted",
         starts=0.0,
         dies=None,
@@ -139,9 +146,13 @@ def said(line: Mapping[str, Any], *names: str) -> list[Any]:
 def test_what_was_acknowledged_and_what_was_not_are_two_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    producer = ScriptedProducer((Answer(True, 5), Answer(False, error="timed out")))
+    producer = ScriptedProducer((DeliveryReport(True, 5), DeliveryReport(False, error="timed out")))
     lines = logged(
-        tmp_path, monkeypatch, Role.PRODUCER, Step(0.0, Action.SEND, RECORDS), producer=producer
+        tmp_path,
+        monkeypatch,
+        ClientRole.PRODUCER,
+        PlannedStep(0.0, PlannedAction.SEND, RECORDS),
+        producer=producer,
     )
     begun, ok, unknown = lines
     assert said(begun, "type", "f") == ["invoke", "send"]
@@ -164,7 +175,13 @@ def test_what_was_acknowledged_and_what_was_not_are_two_lines(
         (True, ("commit", "abort"), OK, "info", ["begin", "send", "commit", "abort"]),
         (False, ("abort",), OK, "info", ["begin", "send", "abort"]),
         (True, ("send",), OK, "fail", ["begin", "send", "abort"]),
-        (True, (), (Answer(False), Answer(True, 6)), "fail", ["begin", "send", "abort"]),
+        (
+            True,
+            (),
+            (DeliveryReport(False), DeliveryReport(True, 6)),
+            "fail",
+            ["begin", "send", "abort"],
+        ),
     ],
 )
 def test_a_transaction_failed_for_certain_only_if_no_commit_was_tried(
@@ -172,13 +189,13 @@ def test_a_transaction_failed_for_certain_only_if_no_commit_was_tried(
     monkeypatch: pytest.MonkeyPatch,
     commits: bool,
     fails: Sequence[str],
-    answers: Sequence[Answer],
+    answers: Sequence[DeliveryReport],
     outcome: str,
     calls: list[str],
 ) -> None:
     producer = ScriptedProducer(answers, fails)
-    step = Step(0.0, Action.TRANSACTION, RECORDS, commits=commits)
-    lines = logged(tmp_path, monkeypatch, Role.TRANSACTIONS, step, producer=producer)
+    step = PlannedStep(0.0, PlannedAction.TRANSACTION, RECORDS, commits=commits)
+    lines = logged(tmp_path, monkeypatch, ClientRole.TRANSACTIONS, step, producer=producer)
     assert [said(line, "type", "f") for line in lines] == [["invoke", "txn"], [outcome, "txn"]]
     assert producer.calls[: len(calls)] == calls
 
@@ -186,9 +203,9 @@ def test_a_transaction_failed_for_certain_only_if_no_commit_was_tried(
 def test_a_producer_that_cannot_abort_is_replaced_by_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = Step(0.0, Action.TRANSACTION, RECORDS, commits=False)
+    step = PlannedStep(0.0, PlannedAction.TRANSACTION, RECORDS, commits=False)
     producer = ScriptedProducer(fails=("abort",))
-    lines = logged(tmp_path, monkeypatch, Role.TRANSACTIONS, step, step, producer=producer)
+    lines = logged(tmp_path, monkeypatch, ClientRole.TRANSACTIONS, step, step, producer=producer)
     assert [line["process"] for line in lines] == ["p.1", "p.1", "p.1.2", "p.1.2"]
 
 
@@ -198,11 +215,11 @@ READ = (PolledRecord("t", 0, 3, "x"), PolledRecord("t", 0, 5, "y"))
 def test_a_transformation_says_what_it_read_sent_and_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = Step(0.0, Action.TRANSFORM, value="v", most=10)
+    step = PlannedStep(0.0, PlannedAction.TRANSFORM, value="v", most=10)
     lines = logged(
         tmp_path,
         monkeypatch,
-        Role.TRANSFORMER,
+        ClientRole.TRANSFORMER,
         step,
         producer=ScriptedProducer(),
         consumer=ScriptedConsumer(READ),
@@ -218,12 +235,12 @@ def test_a_transformation_says_what_it_read_sent_and_committed(
 def test_what_an_aborted_transformation_read_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = Step(0.0, Action.TRANSFORM, value="v", most=10, commits=False)
+    step = PlannedStep(0.0, PlannedAction.TRANSFORM, value="v", most=10, commits=False)
     consumer = ScriptedConsumer(READ)
     lines = logged(
         tmp_path,
         monkeypatch,
-        Role.TRANSFORMER,
+        ClientRole.TRANSFORMER,
         step,
         producer=ScriptedProducer(),
         consumer=consumer,
@@ -235,13 +252,16 @@ def test_what_an_aborted_transformation_read_is_read_again(
 def test_a_commit_is_of_what_was_polled_since_the_assignment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    poll, commit = Step(0.0, Action.POLL, most=5), Step(0.0, Action.COMMIT)
+    poll, commit = (
+        PlannedStep(0.0, PlannedAction.POLL, most=5),
+        PlannedStep(0.0, PlannedAction.COMMIT),
+    )
     consumer = ScriptedConsumer([("t", 0)], READ, [("t", 1)])
     lines = logged(
         tmp_path,
         monkeypatch,
-        Role.MEMBER,
-        *(poll, poll, commit, poll, commit, Step(0.0, Action.FETCH)),
+        ClientRole.MEMBER,
+        *(poll, poll, commit, poll, commit, PlannedStep(0.0, PlannedAction.FETCH)),
         consumer=consumer,
     )
     assert [said(line, "type", "f") for line in lines] == [
@@ -270,9 +290,15 @@ def test_a_commit_without_an_answer_is_unknown_and_a_callback_amid_it_comes_afte
 
     monkeypatch.setattr(WorkloadClient, "__init__", remembered)
     consumer.in_commit = lambda: clients[0].assigned([("t", 1)])
-    poll = Step(0.0, Action.POLL, most=5)
+    poll = PlannedStep(0.0, PlannedAction.POLL, most=5)
     lines = logged(
-        tmp_path, monkeypatch, Role.MEMBER, poll, poll, Step(0.0, Action.COMMIT), consumer=consumer
+        tmp_path,
+        monkeypatch,
+        ClientRole.MEMBER,
+        poll,
+        poll,
+        PlannedStep(0.0, PlannedAction.COMMIT),
+        consumer=consumer,
     )
     assert [said(line, "type", "f") for line in lines[2:]] == [
         ["invoke", "commit"],
@@ -287,13 +313,13 @@ def test_the_closer_sends_until_all_is_acknowledged_and_no_value_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Forgetful(ScriptedProducer):
-        def send(self, records: Sequence[PlannedRecord]) -> list[Answer]:
+        def send(self, records: Sequence[PlannedRecord]) -> list[DeliveryReport]:
             self.calls.append("send")
             done = len(self.calls) > 2
-            return [Answer(done, 9 if done else None)] * len(records)
+            return [DeliveryReport(done, 9 if done else None)] * len(records)
 
-    step = Step(0.0, Action.SEND, RECORDS[:1])
-    lines = logged(tmp_path, monkeypatch, Role.CLOSER, step, producer=Forgetful())
+    step = PlannedStep(0.0, PlannedAction.SEND, RECORDS[:1])
+    lines = logged(tmp_path, monkeypatch, ClientRole.CLOSER, step, producer=Forgetful())
     ends = [(line["type"], line["sent"][0]["value"]) for line in lines if line["type"] != "invoke"]
     assert ends == [("info", "a"), ("info", "a-again"), ("ok", "a-again-again")]
 
@@ -303,8 +329,8 @@ def test_a_final_reader_reads_up_to_the_last_values(
 ) -> None:
     last = [PolledRecord("t", 0, 9, "end-t-0"), PolledRecord("t", 1, 4, "end-t-1")]
     consumer = ScriptedConsumer(READ, last[:1], last[1:], READ)
-    drain = Step(0.0, Action.DRAIN, most=100)
-    lines = logged(tmp_path, monkeypatch, Role.FINAL_READER, drain, consumer=consumer)
+    drain = PlannedStep(0.0, PlannedAction.DRAIN, most=100)
+    lines = logged(tmp_path, monkeypatch, ClientRole.FINAL_READER, drain, consumer=consumer)
     polls = [line for line in lines if line["f"] == "poll"]
     assert said(lines[0], "f", "assigned") == ["assign", ["t-0", "t-1"]]
     assert [record["value"] for line in polls for record in line["polled"]] == [

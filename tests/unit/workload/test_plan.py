@@ -12,10 +12,10 @@ import pytest
 from conformance.workload.client import ClientJob
 from conformance.workload.plan import (
     LIBRARIES,
-    Action,
+    ClientRole,
     InstancePlan,
-    Kind,
-    Role,
+    PlannedAction,
+    ProducerKind,
     WorkloadSettings,
     ending_plan,
     partitions_of,
@@ -30,11 +30,11 @@ def values(plan: Sequence[InstancePlan]) -> Iterator[str]:
     for instance in plan:
         for step in instance.steps:
             yield from (record.value for record in step.records)
-            if step.do is Action.TRANSFORM:
+            if step.do is PlannedAction.TRANSFORM:
                 yield step.value
 
 
-def steps(plan: Sequence[InstancePlan], action: Action) -> list[object]:
+def steps(plan: Sequence[InstancePlan], action: PlannedAction) -> list[object]:
     return [step for instance in plan for step in instance.steps if step.do is action]
 
 
@@ -55,15 +55,15 @@ def test_every_value_is_sent_once() -> None:
 
 def test_every_role_library_and_action_takes_part() -> None:
     plan = (*workload_plan(SETTINGS), *ending_plan(SETTINGS))
-    assert {instance.role for instance in plan} == set(Role)
-    assert {instance.kind for instance in plan} == set(Kind)
+    assert {instance.role for instance in plan} == set(ClientRole)
+    assert {instance.kind for instance in plan} == set(ProducerKind)
     assert {instance.library for instance in plan} == set(LIBRARIES)
-    assert {step.do for instance in plan for step in instance.steps} == set(Action)
-    assert {i.isolation for i in plan if i.role is Role.READER} == {
+    assert {step.do for instance in plan for step in instance.steps} == set(PlannedAction)
+    assert {i.isolation for i in plan if i.role is ClientRole.READER} == {
         "read_committed",
         "read_uncommitted",
     }
-    for action in (Action.TRANSACTION, Action.TRANSFORM):
+    for action in (PlannedAction.TRANSACTION, PlannedAction.TRANSFORM):
         assert {step.commits for i in plan for step in i.steps if step.do is action} == {
             True,
             False,
@@ -92,33 +92,35 @@ def test_acks_are_those_of_plain_producers_only() -> None:
     settings = WorkloadSettings(seed=7, seconds=5.0, topics=("w",), acks="1")
     plan = (*workload_plan(settings), *ending_plan(settings))
     weak = [instance for instance in plan if instance.acks == "1"]
-    assert {(instance.role, instance.kind) for instance in weak} == {(Role.PRODUCER, Kind.PLAIN)}
+    assert {(instance.role, instance.kind) for instance in weak} == {
+        (ClientRole.PRODUCER, ProducerKind.PLAIN)
+    }
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_one_kind_alone_has_no_clients_of_another(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", ProducerKind)
+def test_one_kind_alone_has_no_clients_of_another(kind: ProducerKind) -> None:
     settings = WorkloadSettings(seed=7, seconds=5.0, topics=("w",), kinds=(kind,))
     plan = (*workload_plan(settings), *ending_plan(settings))
-    transactional = kind is Kind.TRANSACTIONAL
+    transactional = kind is ProducerKind.TRANSACTIONAL
     assert any(instance.transactional_id for instance in plan) is transactional
-    assert (Role.TRANSFORMER in {instance.role for instance in plan}) is transactional
-    assert bool(steps(plan, Action.FENCE)) is transactional
+    assert (ClientRole.TRANSFORMER in {instance.role for instance in plan}) is transactional
+    assert bool(steps(plan, PlannedAction.FENCE)) is transactional
 
 
 def test_the_end_reaches_every_partition() -> None:
     closer, *readers = ending_plan(SETTINGS)
-    (last,) = [step for step in closer.steps if step.do is Action.SEND]
+    (last,) = [step for step in closer.steps if step.do is PlannedAction.SEND]
     everything = {(record.topic, record.partition) for record in last.records}
     assert everything == set(partitions_of(readers[0])) == set(partitions_of(readers[1]))
     assert {topic for topic, _ in everything} == {"w-1", "w-2", "w-1-out"}
-    (fence,) = [step for step in closer.steps if step.do is Action.FENCE]
+    (fence,) = [step for step in closer.steps if step.do is PlannedAction.FENCE]
     ids = {instance.transactional_id for instance in workload_plan(SETTINGS)} - {""}
     assert set(fence.ids) == ids
 
 
 def test_transformers_do_not_read_what_they_send() -> None:
     for instance in workload_plan(SETTINGS):
-        if instance.role is Role.TRANSFORMER:
+        if instance.role is ClientRole.TRANSFORMER:
             assert instance.output
             assert instance.output not in instance.topics
 
