@@ -40,7 +40,12 @@ def prepared(
 
 def _reached(bootstrap: str) -> Port:
     """The first broker that answers."""
-    addresses = [parse_address(address) for address in bootstrap.split(",")]
+    try:
+        addresses = [parse_address(address.strip()) for address in bootstrap.split(",")]
+    except UserError:
+        raise UserError(
+            f"--bootstrap takes HOST:PORT, or several with commas; {bootstrap!r} is not that."
+        ) from None
     for address in addresses[:-1]:
         try:
             return Port(address, security_of("", ""))

@@ -15,11 +15,17 @@ from typing import Any
 
 import pytest
 
+from conformance.history.declaration import declared_histories
+from conformance.history.judgement import judge_history
 from conformance.history.lines import read_block
+from conformance.history.reading import history_files
+from conformance.history.rules import Answer, HistoryFormulas
+from conformance.workers import Here
 from tests.e2e.processes import MARK, end_processes, needs_proc, processes
 from tests.kafka_needed import VERSIONS, jars_or_skip
 
 MARKED = "workload"
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def kconform(*arguments: str) -> list[str]:
@@ -87,6 +93,46 @@ def test_a_workload_with_faults_is_made_and_judged(version: str, tmp_path: Path)
         if plan["role"] in ("producer", "transactions") and plan["dies"] is None:
             assert any(line["type"] == "ok" and line.get("sent") for line in own), plan["process"]
     assert json.loads((runs / "workload.json").read_text("utf-8"))["killed"] > 0
+    lost = without_an_acknowledged_record(runs, tmp_path / "lied")
+    strict = declared_histories(sorted((tmp_path / "lied").glob("*.ndjson")), {})[0]
+    judgement = judge_history(
+        history_files(strict.files), HistoryFormulas.of(strict.configuration), tmp_path, Here()
+    )
+    (tally,) = [t for t in judgement.broken() if t.rule.name == "AcknowledgedIsKept"]
+    assert [case.facts[0].value for case in tally.cases[Answer.BROKEN]] == [lost]
+
+
+def without_an_acknowledged_record(runs: Path, lied: Path) -> str:
+    """A copy of the history in which nobody has read one record; its value."""
+    lied.mkdir()
+    sends = [line for line in lines(runs / "idempotent-1.1.ndjson") if line["type"] == "ok"]
+    lost = str(next(line["sent"][0]["value"] for line in sends if line["f"] == "send"))
+    for path in runs.glob("*.ndjson"):
+        copy = lines(path)
+        for line in copy:
+            if "polled" in line:
+                line["polled"] = [r for r in line["polled"] if r["value"] != lost]
+        (lied / path.name).write_text("".join(f"{json.dumps(line)}\n" for line in copy), "utf-8")
+    return lost
+
+
+def test_a_late_end_of_version_1_is_found_in_the_history_alone(tmp_path: Path) -> None:
+    jars_or_skip("4.4.0")
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.late_end", "-o", str(tmp_path / "late")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=ROOT,
+        env={**os.environ, MARK: MARKED},
+    )
+    assert done.stdout.splitlines() == [
+        "judged as transaction.version 2: fail",
+        "  broken: AbortedIsNotRead, of second",
+        "judged as transaction.version 1: pass",
+        "  allowed: AbortedIsNotRead, of second",
+    ], done.stderr
 
 
 @needs_proc

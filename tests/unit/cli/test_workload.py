@@ -11,9 +11,14 @@ from conformance.cli.workload import workload
 from conformance.errors import ExitCode
 
 
-def refused(capsys: pytest.CaptureFixture[str], output: Path, **options: object) -> str:
+def refused(
+    capsys: pytest.CaptureFixture[str],
+    output: Path,
+    bootstrap: str = "127.0.0.1:1",
+    **options: object,
+) -> str:
     with pytest.raises(SystemExit) as ended:
-        workload("127.0.0.1:1", output, seconds=1.0, **options)  # type: ignore[arg-type]
+        workload(bootstrap, output, seconds=1.0, **options)  # type: ignore[arg-type]
     assert ended.value.code == ExitCode.USAGE
     text = capsys.readouterr().err
     assert "Traceback" not in text
@@ -51,6 +56,8 @@ def test_brokers_that_do_not_answer_are_named(
         pytest.skip("the extra `clients` is not installed")
     text = refused(capsys, tmp_path / "runs", clients="aiokafka")
     assert "No broker answers at 127.0.0.1:1" in text
+    text = refused(capsys, tmp_path / "runs", "broker", clients="aiokafka")
+    assert "--bootstrap takes HOST:PORT, or several with commas; 'broker' is not that." in text
 
 
 def test_a_library_that_is_not_installed_is_named(
