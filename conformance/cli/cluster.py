@@ -25,7 +25,7 @@ from conformance.files import check_file, check_folder
 from conformance.kafka.cluster import Cluster, ClusterSettings
 from conformance.kafka.incidents import INCIDENTS, make
 from conformance.kafka.jars import KafkaJars, chosen_jars
-from conformance.kafka.maven import Tell
+from conformance.kafka.maven import Tell, silent
 from conformance.kafka.recording import ScenarioRun, record
 from conformance.kafka.scenario import (
     NODE_FAULTS,
@@ -193,7 +193,7 @@ def run(
             for name in settings.listeners:
                 work.say(f"  {name}: {cluster.addresses(name)}")
             verdict = Verdict.PASS
-            disturbed = ScenarioRun(plan, cluster, taps, {}, tell)
+            disturbed = ScenarioRun(plan, cluster, taps, {}, silent)
             try:
                 if command:
                     verdict = _verdict_of(command, cluster.bootstrap, disturbed.drive)
@@ -206,8 +206,11 @@ def run(
             for line in disturbed.lines():
                 work.say(line)
             summary = f"{counted(brokers, 'broker')} of Kafka {jars.version}"
-            if faults:
+            if drawn.actions:
                 summary += f", {counted(disturbed.happened, 'fault')}"
+                if verdict is Verdict.PASS and not disturbed.happened:
+                    work.say("no fault happened: let the command take longer, or lower --every")
+                    verdict = Verdict.INCONCLUSIVE
             if taps is not None:
                 summary += f", {taps.passed} messages, {taps.undecoded} of them not decoded"
         spent = time.monotonic() - started
