@@ -36,6 +36,7 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
+import org.slf4j.LoggerFactory;
 
 /**
  * Kafka's own client takes the steps of a plan: the argument is a job's file.
@@ -73,6 +74,7 @@ public final class Workload implements ConsumerRebalanceListener {
     }
 
     public static void main(String[] arguments) throws Exception {
+        LoggerFactory.getLogger(Workload.class); // it adds a hook too, and fails in a shutdown
         Workload client = new Workload(JSON.readTree(new File(arguments[0])));
         CountDownLatch closed = new CountDownLatch(1);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
