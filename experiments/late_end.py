@@ -12,6 +12,7 @@ what it is. The two verdicts are printed, with the operations of the finding.
 from __future__ import annotations
 
 import argparse
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -38,7 +39,7 @@ from conformance.workload.ports import REQUEST_MS, ProducerPort
 from experiments.workload_runs import judgement_of
 
 TOPIC = "orders"
-LATE_S = 2.5 * REQUEST_MS / 1000
+LATE_S = 3.0 * REQUEST_MS / 1000
 """By then the client has given up its connection and committed on another one."""
 RULE = TapRule("delay", api="EndTxn", direction="request", seconds=LATE_S, times=1)
 
@@ -69,14 +70,14 @@ def record(partition: int, value: str) -> PlannedRecord:
 class ScriptedTransactions:
     """Two transactions of one producer, and their log."""
 
-    def __init__(self, bootstrap: str, log: HistoryLog) -> None:
+    def __init__(self, bootstrap: str, log: HistoryLog, late: threading.Event) -> None:
         plan = instance(ClientRole.TRANSACTIONS)
+        self._late = late
         self._producer: ProducerPort = producer_of(plan.library)(bootstrap, plan)
         self._log = log
 
     def run(self) -> None:
         """The first is committed twice; the second is aborted after the late request."""
-        began = time.monotonic()
         first = record(0, "first")
         operation = self._log.begin("txn", sent=[_sent(first)])
         self._producer.begin()
@@ -87,7 +88,8 @@ class ScriptedTransactions:
         operation = self._log.begin("txn", sent=[_sent(second), _sent(third)])
         self._producer.begin()
         (at,) = [answer.offset for answer in self._producer.send([second])]
-        time.sleep(max(0.0, began + LATE_S + 1.5 - time.monotonic()))
+        self._late.wait(60.0)
+        time.sleep(1.0)  # the coordinator handles it, and writes markers
         (later,) = [answer.offset for answer in self._producer.send([third])]
         self._producer.abort()
         operation.end("fail", sent=[_sent(second, at), _sent(third, later)])
@@ -104,14 +106,20 @@ def made(kafka: str, output: Path) -> None:
     schemas = Schemas.of(jars.classpath)
     ends, links = tapped([1])
     with ExitStack() as stack:
-        taps = stack.enter_context(TapThread(schemas, links, lambda _: None))
+        late = threading.Event()
+
+        def write(message: Mapping[str, object]) -> None:
+            if message.get("rule") == RULE.action:
+                late.set()
+
+        taps = stack.enter_context(TapThread(schemas, links, write))
         cluster = Cluster(jars, output / "work", ClusterSettings(), schemas=schemas, endpoints=ends)
         stack.enter_context(cluster)
         cluster.create_topic(TOPIC, partitions=2)
         taps.add_rules([RULE])
         with HistoryLog(output / "transactions.ndjson", "transactions") as log:
             log.event(CONFIGURE, configured={"transaction_version": 1})
-            ScriptedTransactions(cluster.bootstrap, log).run()
+            ScriptedTransactions(cluster.bootstrap, log, late).run()
         last = tuple(record(partition, f"end-{partition}") for partition in (0, 1))
         run_here(
             instance(ClientRole.CLOSER, PlannedStep(0.0, PlannedAction.SEND, last)),

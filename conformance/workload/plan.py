@@ -226,6 +226,8 @@ def _shuffled(settings: WorkloadSettings) -> list[str]:
     return libraries
 
 
+FIRST_S = 0.5
+"""Seconds within which the first instances start."""
 _BACK = 1.0
 """Seconds after which a client that died is there again."""
 
@@ -236,7 +238,7 @@ def _lives(
     """Of each client its instances: when each starts, and when it dies or None."""
     source = random.Random(f"{settings.seed}/lives")
     lives: dict[str, list[tuple[float, float | None]]] = {
-        client.name: [(round(source.uniform(0, 0.5), 3), None)] for client in clients
+        client.name: [(round(source.uniform(0, 0.9 * FIRST_S), 3), None)] for client in clients
     }
     at = settings.crash_every * source.uniform(0.5, 1.0)
     while settings.crash_every and at + _BACK < settings.seconds:

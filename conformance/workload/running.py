@@ -22,6 +22,7 @@ from conformance.kafka.recording import RecordedClientProcess
 from conformance.workload.brokers import prepared
 from conformance.workload.client import DRAIN_S, ClientJob
 from conformance.workload.plan import (
+    FIRST_S,
     LIBRARIES,
     ClientRole,
     InstancePlan,
@@ -134,9 +135,15 @@ class WorkloadRun:
             process.await_end(_CLOSING_S)
 
     def drive(self, plan: Sequence[InstancePlan]) -> None:
-        """Start and kill instances at their times, until the workload's time is over."""
-        began = time.monotonic()
+        """Start and kill instances at their times, until the workload's time is over.
+
+        Time begins when the first instances run: on a busy machine that takes a while.
+        """
         waiting = list(plan)
+        while waiting and waiting[0].starts < FIRST_S:
+            self._start(waiting.pop(0))
+        self._await_logs(list(self._processes), _PATIENCE_S * 3)
+        began = time.monotonic()
         while (now := time.monotonic() - began) < self.settings.seconds:
             while waiting and waiting[0].starts <= now:
                 self._start(waiting.pop(0))
@@ -162,6 +169,19 @@ class WorkloadRun:
         files = tuple(sorted(self.place.output.glob("*.ndjson")))
         return WorkloadReport(files, len(self._processes), self.killed, tuple(self.problems))
 
+    def _await_logs(self, processes: Sequence[str], seconds: float) -> None:
+        """Wait until these have written a line, or have ended."""
+        until = time.monotonic() + seconds
+        for name in processes:
+            log = self._log_of(name)
+            while not log.exists() and time.monotonic() < until:
+                if self._processes[name].exit_code is not None:
+                    break
+                time.sleep(0.05)
+
+    def _log_of(self, process: str) -> Path:
+        return (self.place.output / f"{process}.ndjson").absolute()
+
     def _await(self, plan: Sequence[InstancePlan], seconds: float) -> None:
         """Let instances come to the end of their plans; what takes too long is killed."""
         until = time.monotonic() + seconds
@@ -180,7 +200,7 @@ class WorkloadRun:
         job = ClientJob(
             self.place.bootstrap,
             instance,
-            str((self.place.output / f"{instance.process}.ndjson").absolute()),
+            str(self._log_of(instance.process)),
             self._declared(instance),
         )
         path = folder / f"{instance.process}.json"
