@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-LoggedRecords = Sequence[Mapping[str, object]]
 CONFIGURE = "configure"
 """The operation of a file's first line, which says how its client was configured."""
 
