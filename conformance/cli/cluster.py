@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +25,16 @@ from conformance.files import check_file, check_folder
 from conformance.kafka.cluster import Cluster, ClusterSettings
 from conformance.kafka.incidents import INCIDENTS, make
 from conformance.kafka.jars import KafkaJars, chosen_jars
-from conformance.kafka.maven import Tell
-from conformance.kafka.recording import record
-from conformance.kafka.scenario import ScenarioPlan, read_plan
+from conformance.kafka.maven import Tell, silent
+from conformance.kafka.recording import ScenarioRun, record
+from conformance.kafka.scenario import (
+    NODE_FAULTS,
+    Faults,
+    Scenario,
+    ScenarioPlan,
+    faults_plan,
+    read_plan,
+)
 from conformance.kafka.schemas import Schemas
 from conformance.kafka.series import plans, record_series
 from conformance.kafka.tap import TapThread, writer_to
@@ -60,6 +69,7 @@ LibOption = Annotated[
 
 _VERDICTS = {0: Verdict.PASS, 1: Verdict.FAIL, 3: Verdict.INCONCLUSIVE}
 """By exit code, as of every command."""
+_DAY_S, _FOREVER_S = 86_400.0, 1e9
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 app = typer.Typer(
@@ -140,6 +150,12 @@ def run(
         str,
         typer.Option(help="Run this, {bootstrap} filled in, and end with it; its verdict counts."),
     ] = "",
+    faults: Annotated[
+        str, typer.Option(help=f"Faults of brokers, with commas: {', '.join(NODE_FAULTS)}.")
+    ] = "",
+    every: Annotated[float, typer.Option(min=1.0, help="Seconds from fault to fault.")] = 12.0,
+    fault_seconds: Annotated[float, typer.Option(min=0.5, help="How long a fault lasts.")] = 4.0,
+    seed: SeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Start brokers, print their addresses, and end them with Ctrl-C, a signal or a command."""
@@ -148,6 +164,8 @@ def run(
             check_file(tap)
         started = time.monotonic()
         tell = teller(work, "cluster")
+        drawn = Faults(_split(faults), every, seconds=fault_seconds)
+        plan = _faults(drawn, brokers, work.settings.seed if seed is None else seed)
         jars = chosen_jars(version, kafka_lib, tell=tell)
         schemas = Schemas.of(jars.classpath)
         settings = ClusterSettings(
@@ -160,10 +178,11 @@ def run(
         with ExitStack() as stack:
             taps: TapThread | None = None
             ends = None
-            if tap is not None:
+            if tap is not None or "isolate" in drawn.actions:
                 ends, links = tapped(range(1, brokers + 1))
-                tap.parent.mkdir(parents=True, exist_ok=True)
-                file = stack.enter_context(tap.open("w", encoding="utf-8"))
+                messages = tap or Path(os.devnull)
+                messages.parent.mkdir(parents=True, exist_ok=True)
+                file = stack.enter_context(messages.open("w", encoding="utf-8"))
                 taps = stack.enter_context(TapThread(schemas, links, writer_to(file)))
             cluster = Cluster(jars, folder, settings, schemas=schemas, endpoints=ends, tell=tell)
             stack.enter_context(cluster)
@@ -174,25 +193,48 @@ def run(
             for name in settings.listeners:
                 work.say(f"  {name}: {cluster.addresses(name)}")
             verdict = Verdict.PASS
+            disturbed = ScenarioRun(plan, cluster, taps, {}, silent)
             try:
                 if command:
-                    verdict = _verdict_of(command, cluster.bootstrap)
+                    verdict = _verdict_of(command, cluster.bootstrap, disturbed.drive)
                 else:
-                    time.sleep(seconds or 10**9)
+                    until = time.monotonic() + (seconds or _FOREVER_S)
+                    disturbed.drive(lambda: time.monotonic() < until)
             except KeyboardInterrupt:
                 work.say("stopping")
             cluster.stop()
+            for line in disturbed.lines():
+                work.say(line)
             summary = f"{counted(brokers, 'broker')} of Kafka {jars.version}"
+            if drawn.actions:
+                summary += f", {counted(disturbed.happened, 'fault')}"
+                if verdict is Verdict.PASS and not disturbed.happened:
+                    work.say("no fault happened: let the command take longer, or lower --every")
+                    verdict = Verdict.INCONCLUSIVE
             if taps is not None:
                 summary += f", {taps.passed} messages, {taps.undecoded} of them not decoded"
         spent = time.monotonic() - started
         work.emit(StageFinished("cluster", "run", verdict, spent, summary))
 
 
-def _verdict_of(command: str, bootstrap: str) -> Verdict:
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _faults(drawn: Faults, brokers: int, seed: int) -> ScenarioPlan:
+    """The faults of a day, none if no action is named. Raises UserError."""
+    if not drawn.actions:
+        return ScenarioPlan(Scenario(brokers=brokers, seconds=_FOREVER_S), seed, "")
+    return faults_plan(brokers, seed, drawn, _DAY_S)
+
+
+def _verdict_of(
+    command: str, bootstrap: str, meanwhile: Callable[[Callable[[], bool]], None] | None = None
+) -> Verdict:
     """Run a command on the brokers; what its exit code says. UserError for one that says nothing.
 
-    `kconform` is this one. What the command prints does not get among our JSON.
+    `kconform` is this one. What the command prints does not get among our JSON. `meanwhile` is
+    done as long as what it is given holds: that the command runs.
     """
     words = python_first(arguments(command, {"bootstrap": bootstrap}))
     if words[0] == "kconform":
@@ -200,6 +242,8 @@ def _verdict_of(command: str, bootstrap: str) -> Verdict:
     try:
         with subprocess.Popen(words, stdout=sys.stderr) as process:
             end_with_us(process)
+            if meanwhile is not None:
+                meanwhile(lambda: process.poll() is None)
             code = process.wait()
     except OSError as error:
         raise UserError(f"The command cannot be started: {error}.") from error

@@ -8,7 +8,7 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -21,9 +21,10 @@ from conformance.errors import UserError
 from conformance.events import StageFinished, StageStarted
 from conformance.files import check_folder, written_aside
 from conformance.history import stories
+from conformance.history.declaration import DeclaredHistory, declared_histories
 from conformance.history.judgement import HistoryJudgement, judge_history
 from conformance.history.reading import history_files
-from conformance.history.rules import DeclaredConfiguration, HistoryFormulas
+from conformance.history.rules import HistoryFormulas
 from conformance.printable import counted
 from conformance.workers import workers_for
 
@@ -58,13 +59,21 @@ def history_command(
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder for findings.")],
-    acks: Annotated[Acks, typer.Option(help="The producers' acks.")] = Acks.ALL,
+    acks: Annotated[
+        Acks | None, typer.Option(help="The producers' acks.", show_default="all")
+    ] = None,
     isolation: Annotated[
-        Isolation, typer.Option(help="The consumers' isolation.level.")
-    ] = Isolation.COMMITTED,
+        Isolation | None,
+        typer.Option(help="The consumers' isolation.level.", show_default="read_committed"),
+    ] = None,
     idempotence: Annotated[
-        bool, typer.Option("--idempotence/--no-idempotence", help="Producers number batches.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--idempotence/--no-idempotence",
+            help="Producers number batches.",
+            show_default="idempotence",
+        ),
+    ] = None,
     unclean_election: Annotated[
         bool,
         typer.Option("--unclean-election", help="unclean.leader.election.enable is true."),
@@ -73,8 +82,14 @@ def history_command(
         bool, typer.Option("--deletion", help="Retention, compaction or DeleteRecords took part.")
     ] = False,
     transaction_version: Annotated[
-        int, typer.Option(min=1, max=2, help="transaction.version, rounded up to 1: 2 is KIP-890.")
-    ] = 2,
+        int | None,
+        typer.Option(
+            min=1,
+            max=2,
+            help="transaction.version, rounded up to 1: 2 is KIP-890.",
+            show_default="2",
+        ),
+    ] = None,
     clock_skew: Annotated[
         int, typer.Option(min=0, help="Milliseconds by which clients' clocks may differ.")
     ] = 0,
@@ -89,38 +104,67 @@ def history_command(
     """Judge what clients sent, polled and committed by the specification's rules."""
     with session("history", as_json=as_json, report=report, compare=compare) as work:
         check_folder(output)
-        paths = _paths(files)
-        inputs = history_files(paths)
-        declared = DeclaredConfiguration(
-            "all" if acks is Acks.ALL else "1",
-            str(isolation),
-            idempotence,
-            unclean_election,
-            deletion,
-            transaction_version,
+        options: dict[str, str | bool | int | None] = {
+            "acks": None if acks is None else "all" if acks is Acks.ALL else "1",
+            "isolation": None if isolation is None else str(isolation),
+            "idempotence": idempotence,
+            "unclean_election": unclean_election or None,
+            "deletion": deletion or None,
+            "transaction_version": transaction_version,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        judge_files(work, _paths(files), output, given, clock_skew, jobs, master)
+
+
+def judge_files(
+    work: CommandSession,
+    paths: Sequence[Path],
+    output: Path,
+    given: Mapping[str, str | bool | int],
+    clock_skew: int = 0,
+    jobs: int | None = None,
+    master: str | None = None,
+) -> None:
+    """A stage for each configuration that the files declare; `given` replaces what they declare."""
+    histories = declared_histories(paths, given)
+    for history in histories:
+        own = output if len(histories) == 1 else output / history.name
+        _judge(work, history, own, clock_skew, jobs, master)
+    if len(histories) > 1:
+        work.closing = f"findings: {output}/*/findings.json"
+
+
+def _judge(
+    work: CommandSession,
+    declared: DeclaredHistory,
+    output: Path,
+    clock_skew: int,
+    jobs: int | None,
+    master: str | None,
+) -> None:
+    inputs = history_files(declared.files)
+    started = time.monotonic()
+    size = sum(file.size for file in inputs)
+    subject = f"{counted(len(inputs), 'file')}, {declared.name}"
+    work.emit(StageStarted("history", subject))
+    output.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix=".rows-", dir=output) as scratch,
+        workers_for(
+            size // _BYTES_OF_A_TRACE,
+            size // _BYTES_OF_A_STEP,
+            master=master,
+            processes=jobs or work.settings.jobs or 1,
+        ) as workers,
+    ):
+        judgement = judge_history(
+            inputs,
+            HistoryFormulas.of(declared.configuration),
+            Path(scratch).absolute(),
+            workers,
+            clock_skew * _MILLISECOND,
         )
-        started = time.monotonic()
-        size = sum(file.size for file in inputs)
-        subject = counted(len(inputs), "file")
-        work.emit(StageStarted("history", subject))
-        output.mkdir(parents=True, exist_ok=True)
-        with (
-            tempfile.TemporaryDirectory(prefix=".rows-", dir=output) as scratch,
-            workers_for(
-                size // _BYTES_OF_A_TRACE,
-                size // _BYTES_OF_A_STEP,
-                master=master,
-                processes=jobs or work.settings.jobs or 1,
-            ) as workers,
-        ):
-            judgement = judge_history(
-                inputs,
-                HistoryFormulas.of(declared),
-                Path(scratch).absolute(),
-                workers,
-                clock_skew * _MILLISECOND,
-            )
-        _report(work, judgement, subject, output, time.monotonic() - started)
+    _report(work, judgement, subject, output, time.monotonic() - started)
 
 
 def _paths(patterns: Sequence[str]) -> list[Path]:
@@ -151,9 +195,10 @@ def _report(
         work.say(line)
     for doubt in judgement.doubts():
         work.say(f"would decide: {doubt}")
-    for tally in judgement.tallies.values():
-        if tally.rule.decides and not tally.exercised:
-            work.say(f"never exercised: {tally.rule.name}")
+    tallies = judgement.tallies.values()
+    unasked = [t.rule.name for t in tallies if t.rule.decides and not t.exercised]
+    if unasked:
+        work.say(f"never exercised: {', '.join(unasked)}")
     done = history.operations
     summary = (
         f"{sum(done.values()):,} operations ({done['ok']:,} ok, {done['fail']:,} failed, "

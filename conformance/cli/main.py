@@ -84,6 +84,10 @@ COMMANDS = {
         "history:history_command",
         "Judge what clients sent, polled and committed by the specification's rules.",
     ),
+    "workload": (
+        "workload:workload",
+        "Make a history: real clients send, poll, commit, abort and die by a seeded plan.",
+    ),
     "tap": (
         "tap:tap",
         "Proxy clients' connections to a broker: record messages, and disturb them by rules.",

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,8 +59,7 @@ class RecordingSummary:
 class RecordedClientProcess:
     """A client in a process of its own that can be started, ended in order, and killed."""
 
-    def __init__(self, client: ScenarioClient, command: Sequence[str], output: Path) -> None:
-        self.client = client
+    def __init__(self, command: Sequence[str], output: Path) -> None:
         self._command = command
         self._output = output
         self._process: subprocess.Popen[bytes] | None = None
@@ -78,6 +77,11 @@ class RecordedClientProcess:
                 start_new_session=True,
             )
         end_with_us(self._process)
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs, or before it was started."""
+        return None if self._process is None else self._process.poll()
 
     def stop(self, seconds: float = 8.0) -> None:
         """Let it close in order."""
@@ -141,13 +145,13 @@ class ScenarioRun:
         for client in self.clients.values():
             client.kill()
 
-    def drive(self) -> None:
-        """Start clients and faults at their times until the scenario is over."""
+    def drive(self, goes_on: Callable[[], bool] = lambda: True) -> None:
+        """Start clients and faults at their times until the scenario is over, or does not go on."""
         started = time.monotonic()
         waiting = list(self.plan.faults)
         scenario = self.plan.scenario
         unstarted = [client for client in scenario.client if client.starts >= 0]
-        while (now := time.monotonic() - started) < scenario.seconds:
+        while (now := time.monotonic() - started) < scenario.seconds and goes_on():
             for client in [client for client in unstarted if client.starts <= now]:
                 unstarted.remove(client)
                 self.clients[client.name].start()
@@ -188,6 +192,14 @@ class ScenarioRun:
     def happened(self) -> int:
         """How many faults came true."""
         return sum("at" in fault and not fault["problem"] for fault in self.done)
+
+    def lines(self) -> Iterator[str]:
+        """The faults that happened or could not, for a reader."""
+        for fault in self.done:
+            if fault.get("problem"):
+                yield f"{fault['action']} did not happen: {fault['problem']}"
+            elif "at" in fault:
+                yield f"{fault['at']:.0f} s: {fault['action']} of broker {fault['node']}"
 
     def _happen(self, fault: ScheduledFault, now: float) -> None:
         """Let one fault happen; one that cannot is noted as such."""
@@ -387,7 +399,7 @@ def _clients(
     folder.mkdir()
     return {
         client.name: RecordedClientProcess(
-            client, _command(client, jars, bootstrap, tell), folder / f"{client.name}.ndjson"
+            _command(client, jars, bootstrap, tell), folder / f"{client.name}.ndjson"
         )
         for client in plan.scenario.client
     }

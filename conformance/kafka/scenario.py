@@ -117,6 +117,15 @@ def plan_of(text: str, seed: int, name: str = "given") -> ScenarioPlan:
     return ScenarioPlan(scenario, seed, text, _all_faults(scenario, seed))
 
 
+def faults_plan(brokers: int, seed: int, faults: Faults, seconds: float) -> ScenarioPlan:
+    """Only faults of nodes, for brokers that serve somebody else's clients. Raises UserError."""
+    scenario = Scenario(brokers=brokers, seconds=seconds, random=faults)
+    wrong = [action for action in faults.actions if action not in NODE_FAULTS]
+    if wrong:
+        raise UserError(f"{wrong[0]} is no fault of a broker; those are {', '.join(NODE_FAULTS)}.")
+    return ScenarioPlan(scenario, seed, "", _all_faults(scenario, seed))
+
+
 def run_of(plan: ScenarioPlan, number: int, seed: int) -> ScenarioPlan:
     """One of several runs on the same brokers: names of its own (`t-r3`), faults of this seed."""
     scenario = _renamed(plan.scenario, f"-r{number}")

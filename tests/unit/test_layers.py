@@ -46,6 +46,7 @@ LAYERS: dict[str, int] = {
     "conformance.load": 4,
     "conformance.history": 4,
     "conformance.report": 4,
+    "conformance.workload": 4,
     "conformance.config": 4,
     "conformance.stages": 5,
     "conformance.bugs": 5,

@@ -29,9 +29,18 @@ NOBODY = (-1, "", None)
 """Generation, member id and instance id of a consumer outside groups."""
 
 
-def make_topic(port: Port, name: str, partitions: int) -> UUID | None:
+def make_topic(
+    port: Port,
+    name: str,
+    partitions: int,
+    *,
+    replicas: int | None = None,
+    configs: Mapping[str, str] | None = None,
+) -> UUID | None:
     """Create a topic, wait until its partitions have leaders, and give its id (KIP-516; zero before
     CreateTopics 7); None if the broker cannot. Raises UserError if it refuses.
+
+    `replicas`: None leaves their number to the broker.
     """
     if not (port.offers("create_topics") and port.offers("metadata")):
         return None
@@ -40,18 +49,21 @@ def make_topic(port: Port, name: str, partitions: int) -> UUID | None:
         module.CreatableTopic,
         name=name,
         num_partitions=partitions,
-        replication_factor=-1 if port.versions["create_topics"] >= 4 else 1,
+        replication_factor=replicas or (-1 if port.versions["create_topics"] >= 4 else 1),
         assignments=(),
-        configs=(),
+        configs=tuple(
+            make(module.CreatableTopicConfig, name=key, value=value)
+            for key, value in (configs or {}).items()
+        ),
     )
     wait = milliseconds(int(_TOPIC_SECONDS * 1000))
     request = make(module.CreateTopicsRequest, topics=(topic,), timeout=wait, validate_only=False)
     (result,) = port.ask_body(request, 2 * _TOPIC_SECONDS).topics
     if result.error_code:
         raise UserError(
-            f"The broker at {port.address} does not create the topic {name}, whose offsets the "
-            f"members commit: {error_name(result.error_code)}. Allow it, or leave out the "
-            "models whose members commit offsets."
+            f"The broker at {port.address} does not create the topic {name}: "
+            f"{error_name(result.error_code)}. Allow it; a gate can leave out the models whose "
+            "members commit offsets."
         )
     until = time.monotonic() + _TOPIC_SECONDS
     while not _has_leaders(port, name, partitions):

@@ -26,6 +26,7 @@ from conformance.cli.suite import suite
 from conformance.cli.tap import tap
 from conformance.cli.turns import turns
 from conformance.cli.versions import versions
+from conformance.cli.workload import workload
 from conformance.errors import ExitCode
 
 Command = Callable[[Path], None]
@@ -49,6 +50,7 @@ FOLDERS: dict[str, Command] = {
     "audit": lambda path: audit(NO, listing=path),
     "inspect": lambda path: inspect_command(["no"], output=path),
     "history": lambda path: history_command(["no"], path),
+    "workload": lambda path: workload("no-broker", output=path),
 }
 FILES: dict[str, Command] = {
     "suite": lambda path: suite("no-model", output=path),

@@ -9,7 +9,14 @@ import pytest
 
 from conformance.errors import UserError
 from conformance.kafka.cluster import _is_free, free_ports
-from conformance.kafka.scenario import plan_of, read_plan, run_of
+from conformance.kafka.scenario import (
+    NODE_FAULTS,
+    Faults,
+    faults_plan,
+    plan_of,
+    read_plan,
+    run_of,
+)
 from conformance.kafka.tapped import tapped
 
 TEXT = """
@@ -156,3 +163,22 @@ def test_the_scenarios_of_the_documentation_are_read(name: str) -> None:
     plan = read_plan(path, 1)
     assert plan.scenario.brokers == 3
     assert plan.faults
+
+
+def test_a_seed_draws_faults_of_brokers_that_serve_others() -> None:
+    faults = Faults(list(NODE_FAULTS), every=10.0, seconds=3.0)
+    plan = faults_plan(3, 7, faults, 600.0)
+    assert plan == faults_plan(3, 7, faults, 600.0)
+    assert plan.faults != faults_plan(3, 8, faults, 600.0).faults
+    assert {fault.action for fault in plan.faults} == set(NODE_FAULTS)
+    assert {fault.node for fault in plan.faults} == {1, 2, 3}
+    assert {fault.seconds for fault in plan.faults} == {3.0}
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["elect", "kill-client", "burn"],
+)
+def test_what_is_no_fault_of_a_broker_is_refused(action: str) -> None:
+    with pytest.raises(UserError, match=f"{action} is no fault of a broker"):
+        faults_plan(3, 1, Faults(["kill", action]), 600.0)

@@ -1,0 +1,78 @@
+"""What a workload needs of brokers besides its clients: topics, and their transaction version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from conformance.errors import UserError
+from conformance.kafka.entities import class_of, make, module_of
+from conformance.systems.protocol import SystemFailed
+from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.admin import make_topic
+from conformance.systems.wire.port import Port
+from conformance.systems.wire.security import security_of
+
+_TRANSACTION_VERSION = "transaction.version"
+_MOST_REPLICAS = 3
+_WITH_FEATURES = 3
+"""The first ApiVersions that tells the cluster's features."""
+
+
+def prepared(
+    bootstrap: str, topics: Sequence[str], partitions: int, configs: Mapping[str, str]
+) -> int:
+    """Create the topics; the transaction version that the cluster has settled on, 0 if none.
+
+    Each gets a replica on each broker, at most three. Raises UserError.
+    """
+    port = _reached(bootstrap)
+    try:
+        replicas = min(_MOST_REPLICAS, _brokers(port))
+        for topic in topics:
+            if make_topic(port, topic, partitions, replicas=replicas, configs=configs) is None:
+                raise UserError(f"The broker at {port.address} does not offer CreateTopics.")
+        return _transaction_version(port)
+    except SystemFailed as error:
+        raise UserError(f"The brokers at {bootstrap} do not make the topics: {error}.") from error
+    finally:
+        port.close()
+
+
+def _reached(bootstrap: str) -> Port:
+    """The first broker that answers."""
+    try:
+        addresses = [parse_address(address.strip()) for address in bootstrap.split(",")]
+    except UserError:
+        raise UserError(
+            f"--bootstrap takes HOST:PORT, or several with commas; {bootstrap!r} is not that."
+        ) from None
+    for address in addresses[:-1]:
+        try:
+            return Port(address, security_of("", ""))
+        except UserError:
+            continue
+    return Port(addresses[-1], security_of("", ""))
+
+
+def _brokers(port: Port) -> int:
+    module = module_of("metadata", port.versions["metadata"], "request")
+    request = make(
+        module.MetadataRequest,
+        topics=(),
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+    return len(port.ask_body(request).brokers)
+
+
+def _transaction_version(port: Port) -> int:
+    request = make(
+        class_of("api_versions", _WITH_FEATURES, "request"),
+        client_software_name="kconform",
+        client_software_version="1",
+    )
+    for feature in getattr(port.ask_body(request), "finalized_features", ()):
+        if feature.name == _TRANSACTION_VERSION:
+            return int(feature.max_version_level)
+    return 0
