@@ -16,6 +16,7 @@ from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.groups import KafkaGroupSystem
+from conformance.systems.kafka.produce import WINDOW, KafkaProduceSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed
@@ -35,8 +36,13 @@ _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
+_PRODUCE: Final = "IdempotentProduce"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
-_SIGNS: Final[Mapping[str, str]] = {"MemberIds": _GROUPS, "MaxBatch": _RUNTIME}
+_SIGNS: Final[Mapping[str, str]] = {
+    "MemberIds": _GROUPS,
+    "MaxBatch": _RUNTIME,
+    "MaxInFlight": _PRODUCE,
+}
 """Constants that models of one specification have, and others do not."""
 
 _METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
@@ -89,7 +95,7 @@ class KafkaFactory:
 
     def __call__(
         self, constants: Mapping[str, Value]
-    ) -> KafkaSystem | KafkaGroupSystem | KafkaRuntimeSystem:
+    ) -> KafkaSystem | KafkaGroupSystem | KafkaRuntimeSystem | KafkaProduceSystem:
         """A system for these constants. UserError if Kafka does not run that protocol."""
         signs = [_SIGNS[name] for name in constants if name in _SIGNS]
         specification = signs[0] if signs else _REPLICATION
@@ -99,6 +105,10 @@ class KafkaFactory:
         if specification == _RUNTIME:
             return KafkaRuntimeSystem(
                 _bridge(self.release, self.name, _RUNTIME_COMMANDS), constants
+            )
+        if specification == _PRODUCE:
+            return KafkaProduceSystem(
+                _bridge(self.release, self.name, _PRODUCE_COMMANDS), constants
             )
         if specification == _REPLICATION:
             channel = _bridge(self.release, self.name, _COMMANDS)
@@ -135,8 +145,10 @@ class KafkaFactory:
             return "its Java consumers are driven by GroupMembership only"
         if specification == _RUNTIME:
             return self._without_runtime()
+        if specification == _PRODUCE:
+            return _other_window(constants)
         if specification not in _OF_BROKERS:
-            driven = f"{', '.join(_OF_BROKERS)}, {_GROUPS} and {_RUNTIME}"
+            driven = f"{', '.join((*_OF_BROKERS, _GROUPS, _RUNTIME))} and {_PRODUCE}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:
@@ -149,6 +161,15 @@ class KafkaFactory:
         if release_of(self.version) >= _FIRST_RUNTIME:
             return ""
         return "before 4.0 its default coordinator is not CoordinatorRuntime"
+
+
+def _other_window(constants: Mapping[str, Value]) -> str:
+    """A smaller window is no other window as long as it holds all that is sent."""
+    window, batches = constants["Window"], constants["MaxBatches"]
+    assert isinstance(window, int) and isinstance(batches, int), "TypeOK of the specification"
+    if window == WINDOW or batches <= min(window, WINDOW):
+        return ""
+    return f"Kafka keeps {WINDOW} batches of a producer, and this model {window} of {batches}"
 
 
 def of_version(text: str) -> SystemFactory:
@@ -221,6 +242,7 @@ def _compiled(jars: KafkaJars, tell: Tell) -> str:
 
 _COMMANDS: Final = ({"command": "reset", "brokers": 2, "metadata_version": None},)
 _GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_delay_ms": 1},)
+_PRODUCE_COMMANDS: Final = ({"command": "produce_reset", "brokers": 1, "leader": 1},)
 _RUNTIME_COMMANDS: Final = ({"command": "runtime_reset", "brokers": 1, "max_batch": 1},)
 
 

@@ -96,6 +96,9 @@ final class Kafka {
               "MemoryRecords",
               List.of("org.apache.kafka.common.record", "org.apache.kafka.common.record.internal")),
           Map.entry(
+              "ProducerIdAndEpoch",
+              List.of("org.apache.kafka.common.utils", "org.apache.kafka.common.utils.internals")),
+          Map.entry(
               "QuotaFactory", List.of("kafka.server", "org.apache.kafka.server.quota")),
           Map.entry(
               "ReplicaQuota", List.of("kafka.server", "org.apache.kafka.server.quota")),
