@@ -22,8 +22,11 @@ final class ProducerClient {
   private static final TopicPartition PARTITION = new TopicPartition("t", 0);
   private static final int BATCH_BYTES = 256;
 
+  /** What a batch is numbered. */
+  record Numbered(int epoch, int sequence, int size, int value) {}
+
   /** A batch as it was sent; `records` is a copy. */
-  record Sent(int epoch, int sequence, int size, int value, ByteBuffer records) {}
+  record Sent(Numbered as, ByteBuffer records) {}
 
   /** A batch that is not acknowledged. */
   private record Pending(Object batch, int value) {}
@@ -91,12 +94,15 @@ final class ProducerClient {
     Object records = Kafka.call(batch, "records");
     ByteBuffer written = ((ByteBuffer) Kafka.call(records, "buffer")).duplicate();
     ByteBuffer copy = ByteBuffer.allocate(written.remaining()).put(written).flip();
-    return new Sent(
+    return new Sent(numbered(batch, value), copy);
+  }
+
+  private static Numbered numbered(Object batch, int value) {
+    return new Numbered(
         (short) Kafka.call(batch, "producerEpoch"),
         (int) Kafka.call(batch, "baseSequence"),
         (int) Kafka.get(batch, "recordCount"),
-        value,
-        copy);
+        value);
   }
 
   /** Sender.completeBatch: the batch was answered without an error. */
@@ -148,12 +154,12 @@ final class ProducerClient {
   }
 
   /** The manager's batches in flight, in the order of their sequences. */
-  List<Sent> inFlight() {
+  List<Numbered> inFlight() {
     Object entry = Kafka.call(Kafka.get(manager, "txnPartitionMap"), "getOrCreate", PARTITION);
-    List<Sent> batches = new ArrayList<>();
+    List<Numbered> batches = new ArrayList<>();
     for (Object batch : Kafka.each(Kafka.get(entry, "inflightBatchesBySequence"))) {
       int value = pending.stream().filter(each -> each.batch == batch).findFirst().orElseThrow().value;
-      batches.add(sent(batch, value));
+      batches.add(numbered(batch, value));
     }
     return batches;
   }

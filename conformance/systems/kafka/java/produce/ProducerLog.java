@@ -97,12 +97,22 @@ final class ProducerLog {
   void restart(boolean clean) {
     long watermark = highWatermark();
     if (clean) {
-      Kafka.call(log, "close");
+      shutDown();
     } else {
       closeFiles();
     }
     log = load(clean);
     Kafka.call(log, "updateHighWatermark", watermark);
+  }
+
+  /** What LogManager.shutdown calls of each log. */
+  private void shutDown() {
+    String trim = "prepareActiveSegmentForClose"; // from 4.4 on; before, it was a part of `close`
+    if (Kafka.hasMethod(log, trim)) {
+      Kafka.call(log, trim);
+    }
+    Kafka.call(log, "flush", true);
+    Kafka.call(log, "close");
   }
 
   private void closeFiles() {

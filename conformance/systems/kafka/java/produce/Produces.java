@@ -6,9 +6,11 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.File;
 import java.io.IOException;
 import java.io.StringWriter;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -31,6 +33,8 @@ final class Produces {
   private final List<ProducerLog> logs = new ArrayList<>();
   private final List<ProducerClient.Sent> sent = new ArrayList<>();
   private final Map<BatchId, Answer> answers = new LinkedHashMap<>();
+  /** What was written of each replica, until a command touches it. */
+  private final Map<ProducerLog, String> written = new HashMap<>();
   private ProducerClient client;
   private int leader;
   private int epoch;
@@ -61,12 +65,19 @@ final class Produces {
     return "null";
   }
 
+  /** The replica that the command changes. */
   private ProducerLog of(JsonNode command) {
-    return logs.get(command.get("broker").asInt() - 1);
+    return changing(command.get("broker").asInt());
   }
 
   private ProducerLog led() {
-    return logs.get(leader - 1);
+    return changing(leader);
+  }
+
+  private ProducerLog changing(int broker) {
+    ProducerLog log = logs.get(broker - 1);
+    written.remove(log);
+    return log;
   }
 
   /** Empty logs, and a producer that has sent nothing. */
@@ -76,6 +87,7 @@ final class Produces {
     }
     YammerMetrics.clear();
     logs.clear();
+    written.clear();
     for (int id = 1; id <= count; id++) {
       logs.add(new ProducerLog(new File(folder, "produce-" + id)));
     }
@@ -88,21 +100,23 @@ final class Produces {
 
   // ---- the client --------------------------------------------------------------------------
 
-  private ProducerClient.Sent inFlight(int value) {
+  private BatchId inFlight(int value) {
     return client.inFlight().stream()
         .filter(batch -> batch.value() == value)
         .findFirst()
+        .map(Produces::id)
         .orElseThrow(() -> new Broker.Refused("the client does not wait for batch " + value));
   }
 
-  private static BatchId id(ProducerClient.Sent batch) {
+  private static BatchId id(ProducerClient.Numbered batch) {
     return new BatchId(batch.epoch(), batch.sequence());
   }
 
   private void acknowledge(int value, boolean arrives) {
-    BatchId batch = id(inFlight(value));
+    BatchId batch = inFlight(value);
     Answer answer = answers.get(batch);
-    if (answer == null || answer.error != Errors.NONE || answer.offset >= led().highWatermark()) {
+    long watermark = logs.get(leader - 1).highWatermark();
+    if (answer == null || answer.error != Errors.NONE || answer.offset >= watermark) {
       throw new Broker.Refused("batch " + value + " is not acknowledged: " + answer);
     }
     answers.remove(batch);
@@ -112,7 +126,7 @@ final class Produces {
   }
 
   private void bump(int value) {
-    Answer answer = answers.get(id(inFlight(value)));
+    Answer answer = answers.get(inFlight(value));
     if (answer == null) {
       throw new Broker.Refused("batch " + value + " is not answered");
     }
@@ -125,10 +139,10 @@ final class Produces {
   private void append(int producerEpoch, int value) {
     ProducerClient.Sent batch =
         sent.stream()
-            .filter(each -> each.epoch() == producerEpoch && each.value() == value)
+            .filter(each -> each.as().epoch() == producerEpoch && each.as().value() == value)
             .findFirst()
             .orElseThrow(() -> new Broker.Refused("batch " + value + " was not sent"));
-    answers.put(id(batch), answered(batch.records()));
+    answers.put(id(batch.as()), answered(batch.records()));
     if (logs.size() == 1) {
       led().advance(led().endOffset());
     }
@@ -173,7 +187,7 @@ final class Produces {
       writeClient(out);
       out.writeStartArray();
       for (ProducerLog log : logs) {
-        write(out, log);
+        out.writeRawValue(written.computeIfAbsent(log, this::view));
       }
       out.writeEndArray();
       out.writeEndArray();
@@ -187,7 +201,7 @@ final class Produces {
     out.writeNumber(client.nextSequence());
     out.writeNumber(client.lastAckedSequence());
     out.writeStartArray();
-    for (ProducerClient.Sent batch : client.inFlight()) {
+    for (ProducerClient.Numbered batch : client.inFlight()) {
       numbers(out, batch.epoch(), batch.sequence(), batch.size(), batch.value());
     }
     out.writeEndArray();
@@ -195,6 +209,17 @@ final class Produces {
     out.writeEndArray();
   }
 
+  private String view(ProducerLog log) {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator out = json.getFactory().createGenerator(text)) {
+      write(out, log);
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+    return text.toString();
+  }
+
+  /** [batches, watermark, entry in memory, snapshots]. */
   private static void write(JsonGenerator out, ProducerLog log) throws IOException {
     out.writeStartArray();
     out.writeStartArray();
