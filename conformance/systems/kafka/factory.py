@@ -16,11 +16,14 @@ from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.groups import KafkaGroupSystem
-from conformance.systems.kafka.produce import WINDOW, KafkaProduceSystem
+from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed
 from conformance.systems.shared.group.settings import settings_of
+from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
+from conformance.systems.shared.produce.window import SPECIFICATION as _PRODUCE
+from conformance.systems.shared.produce.window import other_window
 from conformance.tla import Value
 
 TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.2.0", "4.3.0", "4.4.0")
@@ -36,12 +39,11 @@ _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
-_PRODUCE: Final = "IdempotentProduce"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _SIGNS: Final[Mapping[str, str]] = {
     "MemberIds": _GROUPS,
     "MaxBatch": _RUNTIME,
-    "MaxInFlight": _PRODUCE,
+    _OF_PRODUCE: _PRODUCE,
 }
 """Constants that models of one specification have, and others do not."""
 
@@ -146,7 +148,7 @@ class KafkaFactory:
         if specification == _RUNTIME:
             return self._without_runtime()
         if specification == _PRODUCE:
-            return _other_window(constants)
+            return other_window(constants)
         if specification not in _OF_BROKERS:
             driven = f"{', '.join((*_OF_BROKERS, _GROUPS, _RUNTIME))} and {_PRODUCE}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
@@ -161,15 +163,6 @@ class KafkaFactory:
         if release_of(self.version) >= _FIRST_RUNTIME:
             return ""
         return "before 4.0 its default coordinator is not CoordinatorRuntime"
-
-
-def _other_window(constants: Mapping[str, Value]) -> str:
-    """A smaller window is no other window as long as it holds all that is sent."""
-    window, batches = constants["Window"], constants["MaxBatches"]
-    assert isinstance(window, int) and isinstance(batches, int), "TypeOK of the specification"
-    if window == WINDOW or batches <= min(window, WINDOW):
-        return ""
-    return f"Kafka keeps {WINDOW} batches of a producer, and this model {window} of {batches}"
 
 
 def of_version(text: str) -> SystemFactory:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Final
 
 import msgspec
 
@@ -17,9 +16,6 @@ from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, AdapterChannel
 from conformance.systems.protocol import Observation, step_of
 from conformance.tla import Action, Fn, Value, make_function
-
-WINDOW: Final = 5
-"""ProducerStateEntry.NUM_BATCHES_TO_RETAIN, which no setting changes."""
 
 _STEPS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {

@@ -47,12 +47,12 @@ final class ProducerLog {
 
   private Object load(boolean clean) {
     List<Object> booleans = new ArrayList<>(List.of(clean));
-    String name = PACKAGE + "UnifiedLog";
-    if (Kafka.exists(name)) {
-      return Kafka.wireStatic(Kafka.type(name), "create", type -> argument(type, booleans));
+    String scala = "kafka.log.UnifiedLog"; // up to 4.0
+    if (Kafka.exists(scala)) {
+      return Kafka.wireCall(Kafka.companion(scala), "apply", type -> argument(type, booleans));
     }
-    return Kafka.wireCall(
-        Kafka.companion("kafka.log.UnifiedLog"), "apply", type -> argument(type, booleans));
+    Class<?> java = Kafka.type(PACKAGE + "UnifiedLog");
+    return Kafka.wireStatic(java, "create", type -> argument(type, booleans));
   }
 
   /** The first boolean says whether the last shutdown was clean; the others are about features. */
