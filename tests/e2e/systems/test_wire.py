@@ -33,7 +33,7 @@ from conformance.systems.wire.security import security_of
 
 INITIAL_DELAY = 150
 ROOT = Path(__file__).resolve().parents[3]
-FAULTS = ROOT / "conformance" / "systems" / "group" / "faults.toml"
+SYSTEMS = ROOT / "conformance" / "systems"
 
 
 @contextmanager
@@ -126,15 +126,36 @@ def test_the_version_of_a_request_is_chosen(
     assert "they go with --system wire:HOST:PORT" in " ".join(ended.output.split())
 
 
-@pytest.mark.parametrize(
-    ("fault", "model"),
-    [("D1", "group/initial-delay-3m"), ("D7", "group/pending-timeouts-2m")],
-)
-def test_a_fault_of_a_coordinator_is_found_through_its_port(
-    fault: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_suite_of_idempotent_produce_agrees_through_the_port(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two of the faults that `experiments/wire_faults.py` looks for."""
-    (wanted,) = (one for one in load_catalogue(FAULTS).faults if one.id == fault)
+    code, output = replay("produce/bumps-1b", f"wire:{broker}", tmp_path, monkeypatch)
+    assert code == 0, output
+    assert "638 tests passed, 0 failed, 0 inconclusive" in output
+    code, output = replay("produce/expiry-1b", f"wire:{broker}", tmp_path, monkeypatch)
+    assert code == 0, output
+    assert "Expire: it takes producer.id.expiration.ms" in output
+
+
+@pytest.mark.parametrize(
+    ("system_under_test", "fault", "model"),
+    [
+        ("group", "D1", "group/initial-delay-3m"),
+        ("group", "D7", "group/pending-timeouts-2m"),
+        ("produce", "Q3", "produce/bumps-1b"),
+        ("produce", "Q9", "produce/bench/retries-1b"),
+    ],
+)
+def test_a_fault_of_a_broker_is_found_through_its_port(
+    system_under_test: str,
+    fault: str,
+    model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some of the faults that `experiments/wire_faults.py` looks for."""
+    catalogue = load_catalogue(SYSTEMS / system_under_test / "faults.toml")
+    (wanted,) = (one for one in catalogue.faults if one.id == fault)
     with relocated(wanted) as folder, served(folder=folder) as address:
         system = f"wire:{address}?initial-delay={INITIAL_DELAY}&session=400&min-session=10"
         code, output = replay(model, f"{system}&groups=24", tmp_path, monkeypatch)
