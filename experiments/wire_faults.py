@@ -107,8 +107,8 @@ def judged(catalogues: Sequence[Catalogue], ids: Sequence[str], budget: float) -
     print("|---|---|---|---|---|---|---|")
     survivors = []
     beyond: dict[str, list[str]] = {}
-    faults = [(catalogue, fault) for catalogue in catalogues for fault in catalogue.faults]
-    for catalogue, fault in faults:
+    cases = [(catalogue, fault) for catalogue in catalogues for fault in catalogue.faults]
+    for catalogue, fault in cases:
         if ids and fault.id not in ids:
             continue
         if reason := out_of_reach(fault):

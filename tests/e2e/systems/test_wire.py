@@ -236,6 +236,41 @@ def test_real_consumers_join_rebalance_and_leave(broker: str) -> None:
     first.close()
 
 
+def test_a_real_idempotent_producer_writes_what_a_real_consumer_reads(broker: str) -> None:
+    librdkafka = pytest.importorskip(
+        "confluent_kafka", reason="the extra `clients` is not installed"
+    )
+    values = [str(number).encode() for number in range(200)]
+    errors: list[Any] = []
+    producer = librdkafka.Producer(
+        {
+            "bootstrap.servers": broker,
+            "enable.idempotence": True,
+            "batch.num.messages": 7,
+            "linger.ms": 1,
+        }
+    )
+    for value in values:
+        producer.produce(
+            "written", value, partition=0, on_delivery=lambda error, _: errors.append(error)
+        )
+    assert producer.flush(60) == 0
+    assert errors == [None] * len(values)
+
+    consumer = librdkafka.Consumer(
+        {"bootstrap.servers": broker, "group.id": "readers", "auto.offset.reset": "earliest"}
+    )
+    consumer.assign([librdkafka.TopicPartition("written", 0, 0)])
+    read: list[bytes] = []
+    deadline = time.monotonic() + 60
+    while len(read) < len(values) and time.monotonic() < deadline:
+        message = consumer.poll(1.0)
+        if message is not None and message.error() is None:
+            read.append(message.value())
+    consumer.close()
+    assert read == values
+
+
 def poll_until(reached: Callable[[], bool], *consumers: Any) -> None:
     deadline = time.monotonic() + 60
     while not reached():

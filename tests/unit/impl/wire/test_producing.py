@@ -83,7 +83,6 @@ def test_what_no_client_sends_has_an_error_and_changes_nothing(
 def test_nobody_waits_for_an_answer_with_acks_zero() -> None:
     subject = broker()
     answers: list[Any] = []
-    from impl.wire.entities import read_request, request_frame
 
     body = produce(9, batch(0), None, acks=0)
     subject.handle(read_request(request_frame(body, 1, "c")[4:]), "h", answers.append)
