@@ -1,10 +1,10 @@
-"""The kill table through the port: faults of our own coordinator, found by nothing but requests.
+"""The kill table through the port: faults of our own server, found by nothing but requests.
 
-Each fault that Kafka really had in its group coordinator (section D of the catalogue,
-conformance/systems/group/faults.toml) is put into a copy of impl/, which is served by
-`python -m impl.wire`; the suites of the fault's models are driven through its port until a test
-disagrees. docs/bugs.md keeps a table. Exit code 1 if a fault that a port can show is not found, or
-if the clean copy disagrees.
+Each fault of the group coordinator and of idempotent produce (faults.toml in
+conformance/systems/group and conformance/systems/produce) is put into a copy of impl/, which is
+served by `python -m impl.wire`; the suites of the fault's models are driven through its port until
+a test disagrees. docs/bugs.md keeps a table. Exit code 1 if a fault that a port can show is not
+found, or if the clean copy disagrees.
 
 Run: python experiments/wire_faults.py [FAULT ...] [--budget SECONDS] [--clean]
 """
@@ -25,11 +25,20 @@ from conformance.replay.suite import ReplayResult
 from conformance.stages.context import one_model
 
 ROOT = Path(__file__).resolve().parents[1]
-CATALOGUE = ROOT / "conformance" / "systems" / "group" / "faults.toml"
-CLIENT = "group/client/"
+SYSTEMS = ROOT / "conformance" / "systems"
+AT_A_PORT = {
+    "group": (),
+    "produce": ("produce/bench/retries-1b", "produce/bumps-1b", "produce/bench/window-1b"),
+}
+"""The catalogues, and models that a port takes beside those of a fault: Kafka's window has five
+batches."""
+CLIENT = ("group/client/", "producer/")
+ONE_REPLICA = "it takes a second replica, and our server has none"
 NOT_DRIVEN = {
     "D5": "ExpireNewMember takes five minutes (NewMemberJoinTimeoutMs) and is not driven",
     "G1": "it takes a fail-over, and our server has no second broker",
+    "Q1": "it takes a restart, and no request restarts a broker",
+    **dict.fromkeys(("Q5", "Q6", "Q7", "Q8"), ONE_REPLICA),
 }
 """Faults that a port could show, and why no suite does."""
 
@@ -61,7 +70,8 @@ def judge(served: AbstractContextManager[Path], models: Sequence[str], budget: f
             if time.monotonic() - started > budget:
                 undone.append(f"{name} (no time was left)")
                 continue
-            with ours(folder, int(one_model(name).constants["MaxSize"]), faulty=True) as system:
+            size = int(one_model(name).constants.get("MaxSize", "0"))
+            with ours(folder, size, faulty=True) as system:
                 if reason := selected(system, name):
                     undone.append(f"{name} ({reason})")
                     continue
@@ -80,18 +90,25 @@ def _words(result: ReplayResult) -> str:
     return f"{divergence.kind} at step {divergence.step}, {divergence.action}"
 
 
+def models_of(catalogue: Catalogue, fault: Fault | None = None) -> Sequence[str]:
+    """Those of a fault, or of all faults, that may find it through a port."""
+    own = fault.models if fault is not None else ()
+    return (*(own or catalogue.models), *AT_A_PORT[catalogue.system])
+
+
 def row(fault: Fault, text: str, outcome: Outcome) -> str:
     cells = (fault.id, fault.jira, fault.title, text, f"{outcome.steps:,}")
     return f"| {' | '.join(cells)} | {outcome.seconds:.0f} s | {outcome.words} |"
 
 
-def judged(catalogue: Catalogue, ids: Sequence[str], budget: float) -> list[str]:
+def judged(catalogues: Sequence[Catalogue], ids: Sequence[str], budget: float) -> list[str]:
     """Print a row for each fault; the ids of those that survive."""
     print("| fault | JIRA | what is wrong | found by | steps | time | how it shows |")
     print("|---|---|---|---|---|---|---|")
     survivors = []
     beyond: dict[str, list[str]] = {}
-    for fault in catalogue.faults:
+    cases = [(catalogue, fault) for catalogue in catalogues for fault in catalogue.faults]
+    for catalogue, fault in cases:
         if ids and fault.id not in ids:
             continue
         if reason := out_of_reach(fault):
@@ -99,7 +116,7 @@ def judged(catalogue: Catalogue, ids: Sequence[str], budget: float) -> list[str]
         elif reason := NOT_DRIVEN.get(fault.id, ""):
             print(row(fault, "not driven", Outcome("", 0, 0.0, reason)), flush=True)
         else:
-            outcome = judge(relocated(fault), fault.models or catalogue.models, budget)
+            outcome = judge(relocated(fault), models_of(catalogue, fault), budget)
             if not outcome.model:
                 survivors.append(fault.id)
             print(row(fault, outcome.model or "nothing", outcome), flush=True)
@@ -115,12 +132,13 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=120.0, help="Seconds for each fault.")
     parser.add_argument("--clean", action="store_true", help="Judge a copy without a fault.")
     options = parser.parse_args()
-    catalogue = load_catalogue(CATALOGUE)
+    catalogues = [load_catalogue(SYSTEMS / name / "faults.toml") for name in AT_A_PORT]
     if options.clean:
-        outcome = judge(copied(), catalogue.models, options.budget)
+        models = [model for catalogue in catalogues for model in models_of(catalogue)]
+        outcome = judge(copied(), models, options.budget)
         print(f"clean copy: {outcome.words}; {outcome.steps:,} steps, {outcome.seconds:.0f} s")
         sys.exit(bool(outcome.model))
-    sys.exit(bool(judged(catalogue, options.faults, options.budget)))
+    sys.exit(bool(judged(catalogues, options.faults, options.budget)))
 
 
 if __name__ == "__main__":

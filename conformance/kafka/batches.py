@@ -104,9 +104,12 @@ def keyed_batch(
     base_offset: int = 0,
     leader_epoch: int = NO_LEADER_EPOCH,
     producer_id: int = -1,
+    producer_epoch: int = 0,
+    base_sequence: int = 0,
     attributes: int = 0,
 ) -> bytes:
-    """A batch of records with keys and values. `attributes` are the header's."""
+    """A batch of records with keys and values. `attributes` are the header's. Epoch and sequence
+    count with a producer id only."""
     written = tuple(
         Record(
             attributes=i8(0),
@@ -121,9 +124,9 @@ def keyed_batch(
     buffer = BytesIO()
     batch = NewRecordBatch(
         producer_id=i64(producer_id),
-        producer_epoch=i16(-1 if producer_id < 0 else 0),
+        producer_epoch=i16(-1 if producer_id < 0 else producer_epoch),
         partition_leader_epoch=i32(leader_epoch),
-        base_sequence=i32(-1 if producer_id < 0 else 0),
+        base_sequence=i32(-1 if producer_id < 0 else base_sequence),
         records=written,
         attributes=i16(attributes),
     )

@@ -1,8 +1,7 @@
 """One broker's request handlers over a group coordinator: what KafkaApis does for a consumer.
 
-The coordinator is real, the topics are made up (`logs`): they are empty, and a fetch waits its
-time and brings nothing, or they have records for whoever reads. That is all that a consumer needs
-to join a group and stay in it.
+The coordinator is real. Topics hold what idempotent producers send (`producing`), or records that
+are made up for whoever reads (`logs`).
 """
 
 from __future__ import annotations
@@ -35,20 +34,20 @@ from .entities import (
     module_of,
 )
 from .group_responses import code
-from .logs import LEADER_EPOCH, RecordLogs
+from .logs import LEADER_EPOCH, PartitionLogs, ProducedLogs, RecordLogs
+from .producing import Producing
 
 Answer = Callable[[Entity], None]
-"""Called once with the response's body, at once or later."""
+"""Called once with the response's body, at once or later; None: nobody waits for one."""
 Delay = Callable[[int, Callable[[], None]], None]
 """Runs a function so many milliseconds later."""
 
-_RECORDS_AFTER_MS = 100
-"""So long a fetch waits for records, where there are any: a consumer reads without pause else."""
 CLUSTER_ID = "kconform"
 _UNKNOWN_AUTHORIZED_OPERATIONS = -(2**31)
 
 OFFERED: Mapping[str, tuple[int, int, int]] = MappingProxyType(
     {
+        "produce": (0, 3, 13),
         "fetch": (1, 4, 18),
         "list_offsets": (2, 1, 11),
         "metadata": (3, 0, 13),
@@ -63,7 +62,9 @@ OFFERED: Mapping[str, tuple[int, int, int]] = MappingProxyType(
         "list_groups": (16, 0, 5),
         "api_versions": (18, 0, 4),
         "create_topics": (19, 2, 5),
+        "init_producer_id": (22, 0, 5),
         "delete_groups": (42, 0, 2),
+        "describe_producers": (61, 0, 0),
     }
 )
 """The APIs that are answered: key, lowest and highest version."""
@@ -74,7 +75,7 @@ class BrokerConfig:
     """Where the broker listens, its topics' numbers of partitions, its group settings.
 
     `seed` decides the member ids. A topic that a client asks for is made with `default_partitions`.
-    A fetch brings batches of `batch` records, or nothing with 0.
+    A fetch brings batches of `batch` records that are made up; with 0 what producers have sent.
     """
 
     endpoint: BrokerEndPoint
@@ -95,7 +96,8 @@ class Broker:
         self._config = config
         self._topics = dict(config.topics)
         self._names: dict[uuid.UUID, str] = {}
-        self.logs = RecordLogs(config.batch)
+        self.logs: PartitionLogs = RecordLogs(config.batch) if config.batch else ProducedLogs(clock)
+        producing = Producing(self.logs, self._partition)
         self._delay = delay
         concurrency = NoConcurrency()
         topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), concurrency, 1)
@@ -114,6 +116,9 @@ class Broker:
             "create_topics": self._create_topics,
             "list_offsets": self._list_offsets,
             "fetch": self._fetch,
+            "produce": at_once(producing.produce),
+            "init_producer_id": at_once(producing.init_producer_id),
+            "describe_producers": at_once(producing.describe_producers),
             "find_coordinator": self._find_coordinator,
             "list_groups": self._list_groups,
             "offset_fetch": self._offset_fetch,
@@ -245,6 +250,15 @@ class Broker:
 
     # ---- partitions ------------------------------------------------------------------------
 
+    def _partition(self, topic: Any, index: int) -> TopicPartition | Errors:
+        """The partition that a request means by its topic's name or id."""
+        name = self._name(topic)
+        if not isinstance(name, str):
+            return Errors.UNKNOWN_TOPIC_ID
+        if index not in range(self._topics.get(name, 0)):
+            return Errors.UNKNOWN_TOPIC_OR_PARTITION
+        return TopicPartition(name, index)
+
     def _list_offsets(self, received: Received, _host: str, answer: Answer) -> None:
         module = module_of("list_offsets", received.version, "response")
         topics = tuple(
@@ -269,9 +283,14 @@ class Broker:
         answer(make(module.ListOffsetsResponse, throttle_time=NO_TIME, topics=topics))
 
     def _fetch(self, received: Received, _host: str, answer: Answer) -> None:
-        """Records after a short while; where there are none, max.wait passes (DelayedFetch)."""
-        longest = in_milliseconds(received.body.max_wait)
-        wait = longest if self.logs.are_empty else min(longest, _RECORDS_AFTER_MS)
+        """Records that are there, or after a while (DelayedFetch)."""
+        asked = [
+            (TopicPartition(name, one.partition), one.fetch_offset)
+            for topic in received.body.topics
+            if isinstance(name := self._name(topic), str)
+            for one in topic.partitions
+        ]
+        wait = self.logs.wait_ms(asked, in_milliseconds(received.body.max_wait))
         self._delay(wait, lambda: answer(self._fetched(received)))
 
     def _fetched(self, received: Received) -> Entity:
@@ -351,6 +370,17 @@ class Broker:
                 groups=groups,
             )
         )
+
+
+def at_once(
+    answered: Callable[[Received], Entity | None],
+) -> Callable[[Received, str, Answer], None]:
+    """A handler whose answer waits for nothing."""
+
+    def handle(received: Received, _host: str, answer: Answer) -> None:
+        answer(answered(received))
+
+    return handle
 
 
 def _id_of(topic: str) -> uuid.UUID:

@@ -88,14 +88,15 @@ class Server:
             correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
             return response_frame(api_versions(0, Errors.UNSUPPORTED_VERSION), correlation_id)
         received = read_request(frame)
-        answered: asyncio.Future[Entity] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[Entity | None] = asyncio.get_running_loop().create_future()
 
-        def answer(body: Entity) -> None:
+        def answer(body: Entity | None) -> None:
             if not answered.done():  # its connection may be gone
                 answered.set_result(body)
 
         self.broker.handle(received, host, answer)
-        return response_frame(await answered, received.correlation_id)
+        body = await answered
+        return b"" if body is None else response_frame(body, received.correlation_id)
 
 
 def _later(milliseconds: int, call: Callable[[], None]) -> None:

@@ -16,10 +16,14 @@ from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.groups import KafkaGroupSystem
+from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed
 from conformance.systems.shared.group.settings import settings_of
+from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
+from conformance.systems.shared.produce.window import SPECIFICATION as _PRODUCE
+from conformance.systems.shared.produce.window import other_window
 from conformance.tla import Value
 
 TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.2.0", "4.3.0", "4.4.0")
@@ -36,7 +40,11 @@ _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
-_SIGNS: Final[Mapping[str, str]] = {"MemberIds": _GROUPS, "MaxBatch": _RUNTIME}
+_SIGNS: Final[Mapping[str, str]] = {
+    "MemberIds": _GROUPS,
+    "MaxBatch": _RUNTIME,
+    _OF_PRODUCE: _PRODUCE,
+}
 """Constants that models of one specification have, and others do not."""
 
 _METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
@@ -89,7 +97,7 @@ class KafkaFactory:
 
     def __call__(
         self, constants: Mapping[str, Value]
-    ) -> KafkaSystem | KafkaGroupSystem | KafkaRuntimeSystem:
+    ) -> KafkaSystem | KafkaGroupSystem | KafkaRuntimeSystem | KafkaProduceSystem:
         """A system for these constants. UserError if Kafka does not run that protocol."""
         signs = [_SIGNS[name] for name in constants if name in _SIGNS]
         specification = signs[0] if signs else _REPLICATION
@@ -99,6 +107,10 @@ class KafkaFactory:
         if specification == _RUNTIME:
             return KafkaRuntimeSystem(
                 _bridge(self.release, self.name, _RUNTIME_COMMANDS), constants
+            )
+        if specification == _PRODUCE:
+            return KafkaProduceSystem(
+                _bridge(self.release, self.name, _PRODUCE_COMMANDS), constants
             )
         if specification == _REPLICATION:
             channel = _bridge(self.release, self.name, _COMMANDS)
@@ -135,8 +147,10 @@ class KafkaFactory:
             return "its Java consumers are driven by GroupMembership only"
         if specification == _RUNTIME:
             return self._without_runtime()
+        if specification == _PRODUCE:
+            return other_window(constants)
         if specification not in _OF_BROKERS:
-            driven = f"{', '.join(_OF_BROKERS)}, {_GROUPS} and {_RUNTIME}"
+            driven = f"{', '.join((*_OF_BROKERS, _GROUPS, _RUNTIME))} and {_PRODUCE}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:
@@ -221,6 +235,7 @@ def _compiled(jars: KafkaJars, tell: Tell) -> str:
 
 _COMMANDS: Final = ({"command": "reset", "brokers": 2, "metadata_version": None},)
 _GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_delay_ms": 1},)
+_PRODUCE_COMMANDS: Final = ({"command": "produce_reset", "brokers": 1, "leader": 1},)
 _RUNTIME_COMMANDS: Final = ({"command": "runtime_reset", "brokers": 1, "max_batch": 1},)
 
 

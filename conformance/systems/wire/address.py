@@ -42,6 +42,11 @@ APIS: Mapping[str, str] = MappingProxyType(
         "DescribeConfigs": "describe_configs",
         "ConsumerGroupHeartbeat": "consumer_group_heartbeat",
         "ConsumerGroupDescribe": "consumer_group_describe",
+        "Produce": "produce",
+        "Fetch": "fetch",
+        "ListOffsets": "list_offsets",
+        "InitProducerId": "init_producer_id",
+        "DescribeProducers": "describe_producers",
     }
 )
 """The requests whose version can be fixed, by Kafka's name."""
@@ -58,6 +63,11 @@ OPTIONAL = frozenset(
         "describe_configs",
         "consumer_group_heartbeat",
         "consumer_group_describe",
+        "produce",
+        "fetch",
+        "list_offsets",
+        "init_producer_id",
+        "describe_producers",
     }
 )
 """Requests that a broker may lack: what they would show or do is left out then."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from conformance.deviations.declared import table_of
 from conformance.deviations.table import DeclaredTable, Deviation, load_deviations
 from conformance.deviations.tolerance import Tolerance, set_aside
 from conformance.systems.shared.group.settings import settings_of
+from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
+from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
 from conformance.systems.wire.address import Address, parse_address
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.consumer.reach import lacking
@@ -16,6 +18,9 @@ from conformance.systems.wire.consumer.reach import passes as consumer_group_pas
 from conformance.systems.wire.consumer.reach import settings_of as consumer_settings_of
 from conformance.systems.wire.consumer.system import WireConsumerSystem
 from conformance.systems.wire.port import Port
+from conformance.systems.wire.produce.reach import BEYOND_REACH, beyond_a_port
+from conformance.systems.wire.produce.reach import lacking as lacking_for_produce
+from conformance.systems.wire.produce.system import WireProduceSystem
 from conformance.systems.wire.security import security_of
 from conformance.systems.wire.system import SPECIFICATION as GROUPS
 from conformance.systems.wire.system import Demands, WireSystem
@@ -37,9 +42,13 @@ class WireFactory:
         self._security = security_of(address.config, address.tls_ca)
         self._known = table_of(address.deviations)
 
-    def __call__(self, constants: Mapping[str, Value]) -> WireSystem | WireConsumerSystem:
+    def __call__(
+        self, constants: Mapping[str, Value]
+    ) -> WireSystem | WireConsumerSystem | WireProduceSystem:
         """A system for a model's constants. Raises UserError where no broker answers."""
         address, security = self._address, self._security
+        if _OF_PRODUCE in constants:
+            return WireProduceSystem(constants, address, security, self._tolerance())
         if _OF_GROUPS not in constants:
             return WireConsumerSystem(
                 consumer_settings_of(constants), address, security, self._tolerance()
@@ -87,10 +96,12 @@ class WireFactory:
 
     def beyond_reach(self) -> Mapping[str, str]:
         """What no path can bring about with the settings that were given."""
-        return beyond_reach(self._address)
+        return {**beyond_reach(self._address), **BEYOND_REACH}
 
     def passes(self, state: Mapping[str, Value]) -> str:
         """A rebalance timeout is the longest of the members': without a member it is 0 ms."""
+        if "answers" in state:
+            return ""
         if "groupState" not in state:
             return consumer_group_passes(state)
         if state["groupState"] == "PreparingRebalance" and not state["members"]:
@@ -102,9 +113,11 @@ class WireFactory:
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
         if specification == CONSUMER_GROUPS:
-            return self._lacks_consumer_groups()
+            return self._reason_of_port(lacking)
+        if specification == PRODUCE:
+            return beyond_a_port(constants) or self._reason_of_port(lacking_for_produce)
         if specification != GROUPS:
-            return f"a port shows groups only ({GROUPS}, {CONSUMER_GROUPS})"
+            return f"a port shows {GROUPS}, {CONSUMER_GROUPS} and {PRODUCE} only"
         settings = settings_of(constants)
         size = self._address.max_size
         if len(settings.members) > settings.maximum_size != size:
@@ -117,10 +130,10 @@ class WireFactory:
             return f"its members join at once, which JoinGroup {forced} does not do"
         return ""
 
-    def _lacks_consumer_groups(self) -> str:
+    def _reason_of_port(self, reason: Callable[[Port], str]) -> str:
         port = Port(self._address, self._security)
         try:
-            return lacking(port)
+            return reason(port)
         finally:
             port.close()
 

@@ -285,5 +285,10 @@ _NEWEST: Mapping[str, int] = {
     "describe_configs": 4,
     "consumer_group_heartbeat": 1,
     "consumer_group_describe": 1,
+    "produce": 13,
+    "fetch": 18,
+    "list_offsets": 11,
+    "init_producer_id": 5,
+    "describe_producers": 0,
 }
 """The newest versions that are spoken here."""

@@ -22,10 +22,12 @@ from conformance.errors import UserError
 from conformance.kafka.cluster import Cluster, ClusterSettings
 from conformance.kafka.jars import KafkaJars, chosen_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
+from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.consumer.system import WireConsumerSystem
 from conformance.systems.wire.factory import WireFactory
+from conformance.systems.wire.produce.system import WireProduceSystem
 from conformance.systems.wire.system import WireSystem
 from conformance.tla import Value
 
@@ -62,7 +64,9 @@ class BrokerFactory:
         self._release = release
         self._unstarted = _at(_NOWHERE, release)
 
-    def __call__(self, constants: Mapping[str, Value]) -> WireSystem | WireConsumerSystem:
+    def __call__(
+        self, constants: Mapping[str, Value]
+    ) -> WireSystem | WireConsumerSystem | WireProduceSystem:
         """A system for a model's constants. EnvironmentProblem if the broker does not start."""
         return _started(self._release)(constants)
 
@@ -92,7 +96,7 @@ class BrokerFactory:
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
-        if specification == CONSUMER_GROUPS:
+        if specification in (CONSUMER_GROUPS, PRODUCE):
             return _started(self._release).cannot_take(specification, constants)
         return self._unstarted.cannot_take(specification, constants)
 

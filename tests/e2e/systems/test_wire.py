@@ -33,7 +33,7 @@ from conformance.systems.wire.security import security_of
 
 INITIAL_DELAY = 150
 ROOT = Path(__file__).resolve().parents[3]
-FAULTS = ROOT / "conformance" / "systems" / "group" / "faults.toml"
+SYSTEMS = ROOT / "conformance" / "systems"
 
 
 @contextmanager
@@ -126,15 +126,36 @@ def test_the_version_of_a_request_is_chosen(
     assert "they go with --system wire:HOST:PORT" in " ".join(ended.output.split())
 
 
-@pytest.mark.parametrize(
-    ("fault", "model"),
-    [("D1", "group/initial-delay-3m"), ("D7", "group/pending-timeouts-2m")],
-)
-def test_a_fault_of_a_coordinator_is_found_through_its_port(
-    fault: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_suite_of_idempotent_produce_agrees_through_the_port(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two of the faults that `experiments/wire_faults.py` looks for."""
-    (wanted,) = (one for one in load_catalogue(FAULTS).faults if one.id == fault)
+    code, output = replay("produce/bumps-1b", f"wire:{broker}", tmp_path, monkeypatch)
+    assert code == 0, output
+    assert "638 tests passed, 0 failed, 0 inconclusive" in output
+    code, output = replay("produce/expiry-1b", f"wire:{broker}", tmp_path, monkeypatch)
+    assert code == 0, output
+    assert "Expire: it takes producer.id.expiration.ms" in output
+
+
+@pytest.mark.parametrize(
+    ("system_under_test", "fault", "model"),
+    [
+        ("group", "D1", "group/initial-delay-3m"),
+        ("group", "D7", "group/pending-timeouts-2m"),
+        ("produce", "Q3", "produce/bumps-1b"),
+        ("produce", "Q9", "produce/bench/retries-1b"),
+    ],
+)
+def test_a_fault_of_a_broker_is_found_through_its_port(
+    system_under_test: str,
+    fault: str,
+    model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some of the faults that `experiments/wire_faults.py` looks for."""
+    catalogue = load_catalogue(SYSTEMS / system_under_test / "faults.toml")
+    (wanted,) = (one for one in catalogue.faults if one.id == fault)
     with relocated(wanted) as folder, served(folder=folder) as address:
         system = f"wire:{address}?initial-delay={INITIAL_DELAY}&session=400&min-session=10"
         code, output = replay(model, f"{system}&groups=24", tmp_path, monkeypatch)
@@ -213,6 +234,41 @@ def test_real_consumers_join_rebalance_and_leave(broker: str) -> None:
         second.close()
     poll_until(lambda: len(first.assignment()) == 2, first)
     first.close()
+
+
+def test_a_real_idempotent_producer_writes_what_a_real_consumer_reads(broker: str) -> None:
+    librdkafka = pytest.importorskip(
+        "confluent_kafka", reason="the extra `clients` is not installed"
+    )
+    values = [str(number).encode() for number in range(200)]
+    errors: list[Any] = []
+    producer = librdkafka.Producer(
+        {
+            "bootstrap.servers": broker,
+            "enable.idempotence": True,
+            "batch.num.messages": 7,
+            "linger.ms": 1,
+        }
+    )
+    for value in values:
+        producer.produce(
+            "written", value, partition=0, on_delivery=lambda error, _: errors.append(error)
+        )
+    assert producer.flush(60) == 0
+    assert errors == [None] * len(values)
+
+    consumer = librdkafka.Consumer(
+        {"bootstrap.servers": broker, "group.id": "readers", "auto.offset.reset": "earliest"}
+    )
+    consumer.assign([librdkafka.TopicPartition("written", 0, 0)])
+    read: list[bytes] = []
+    deadline = time.monotonic() + 60
+    while len(read) < len(values) and time.monotonic() < deadline:
+        message = consumer.poll(1.0)
+        if message is not None and message.error() is None:
+            read.append(message.value())
+    consumer.close()
+    assert read == values
 
 
 def poll_until(reached: Callable[[], bool], *consumers: Any) -> None:

@@ -24,7 +24,7 @@ import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.common.MetadataVersion;
 
 /**
- * Drives Kafka's replication, group and runtime classes as a harness says: lines of commands in, lines of answers out.
+ * Drives Kafka's replication, group, runtime and produce classes as a harness says: lines of commands in, lines of answers out.
  *
  * <p>A line is {"id": number, "commands": [{"command": name, ...}, ...]}, its answer {"id": number,
  * "answers": [...]} with {"ok": value}, {"refused": why} or {"exception": trace} for each; nothing
@@ -39,6 +39,7 @@ public final class Bridge {
   private final Members members = new Members();
   private Groups groups;
   private Runtimes runtimes;
+  private Produces produces;
   private Loads loads;
 
   private Bridge(File folder) {
@@ -121,6 +122,9 @@ public final class Bridge {
     if (name.startsWith(Runtimes.PREFIX)) {
       return runtimes().run(name, command);
     }
+    if (name.startsWith(Produces.PREFIX)) {
+      return produces().run(name, command);
+    }
     if (name.startsWith(Members.PREFIX)) {
       return members.run(name, command);
     }
@@ -162,6 +166,13 @@ public final class Bridge {
       runtimes = new Runtimes(folder);
     }
     return runtimes;
+  }
+
+  private Produces produces() {
+    if (produces == null) {
+      produces = new Produces(folder);
+    }
+    return produces;
   }
 
   private Loads loads() {

@@ -49,10 +49,7 @@ final class BrokerProcess {
       this.directory = directory;
       config = Kafka.callStatic(Kafka.type("kafka.server.KafkaConfig"), "fromProps", properties());
       quotas = quotas();
-      stats = 
-          Kafka.wire(
-              Kafka.type("BrokerTopicStats"),
-              type -> Kafka.raw(type) == Option.class ? Option.empty() : (Object) false);
+      stats = topicStats();
     }
 
     private Properties properties() {
@@ -112,6 +109,13 @@ final class BrokerProcess {
                   false,
                   false));
     }
+  }
+
+  /** Counters of what topics take. */
+  static Object topicStats() {
+    return Kafka.wire(
+        Kafka.type("BrokerTopicStats"),
+        type -> Kafka.raw(type) == Option.class ? Option.empty() : (Object) false);
   }
 
   static final long LAG_MS = 30_000;

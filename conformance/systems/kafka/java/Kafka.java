@@ -96,6 +96,9 @@ final class Kafka {
               "MemoryRecords",
               List.of("org.apache.kafka.common.record", "org.apache.kafka.common.record.internal")),
           Map.entry(
+              "ProducerIdAndEpoch",
+              List.of("org.apache.kafka.common.utils", "org.apache.kafka.common.utils.internals")),
+          Map.entry(
               "QuotaFactory", List.of("kafka.server", "org.apache.kafka.server.quota")),
           Map.entry(
               "ReplicaQuota", List.of("kafka.server", "org.apache.kafka.server.quota")),
@@ -154,12 +157,16 @@ final class Kafka {
 
   /** The name that a method has in this version. */
   static String renamed(Object target, String older, String newer) {
-    boolean present =
-        PRESENT.computeIfAbsent(
-            new Call(target.getClass(), older, METHOD),
-            key ->
-                Arrays.stream(key.type.getMethods()).anyMatch(one -> one.getName().equals(older)));
-    return present ? older : newer;
+    return hasMethod(target, older) ? older : newer;
+  }
+
+  /** Whether there is a public method of that name. */
+  static boolean hasMethod(Object target, String name) {
+    return PRESENT.computeIfAbsent(
+        new Call(target.getClass(), name, METHOD),
+        key ->
+            Arrays.stream(key.type.getMethods())
+                .anyMatch(method -> method.getName().equals(key.name)));
   }
 
   private static Object invoke(Class<?> type, Object target, String name, Object... arguments) {

@@ -95,7 +95,6 @@ def test_a_log_ends_behind_what_was_read_of_it() -> None:
     _, first = logs.read(ORDERS, 0)
     assert logs.read(ORDERS, 2) == (Errors.NONE, first), "within the batch: the batch"
     assert (logs.offset_for(ORDERS, EARLIEST_TIMESTAMP), logs.offset_for(ORDERS, -1)) == (0, 3)
-    assert RecordLogs(0).read(ORDERS, 0) == (Errors.NONE, b"")
 
 
 def heartbeat(version: int) -> bytes:

@@ -51,6 +51,21 @@ def test_it_takes_what_that_version_speaks(
 
 
 @pytest.mark.parametrize(
+    ("window", "batches", "reason"),
+    [
+        (5, 6, ""),
+        (2, 2, ""),  # neither window is ever full
+        (2, 3, "Kafka keeps 5 batches of a producer, and this model 2 of 3"),
+        (6, 6, "Kafka keeps 5 batches of a producer, and this model 6 of 6"),
+    ],
+)
+def test_it_takes_producers_whose_window_is_kafkas(window: int, batches: int, reason: str) -> None:
+    constants = {"Window": window, "MaxBatches": batches, "MaxInFlight": 2}
+
+    assert KafkaFactory("4.4.0").cannot_take("IdempotentProduce", constants) == reason
+
+
+@pytest.mark.parametrize(
     ("text", "client", "name"),
     [
         ("3.8.1", None, "kafka-3.8.1"),

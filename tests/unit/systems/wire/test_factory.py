@@ -62,7 +62,7 @@ def test_a_broker_that_is_started_here_is_the_release_whose_table_it_has() -> No
     assert broker.deviations() == NAMED.deviations()
     assert broker.version_of("") == "4.4.0"
     # What only its settings say needs no broker.
-    assert broker.cannot_take("Replication", {}).startswith("a port shows groups only")
+    assert broker.cannot_take("Replication", {}).startswith("a port shows GroupMembership")
 
 
 def test_a_name_of_a_broker_is_a_release_or_a_build(

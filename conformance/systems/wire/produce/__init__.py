@@ -1,0 +1,1 @@
+"""Any broker's idempotent produce, through its port (docs/wire.md)."""
