@@ -15,11 +15,13 @@ from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
+from conformance.systems.kafka.consumers import KafkaConsumerGroupSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed
 from conformance.systems.shared.group.settings import settings_of
+from conformance.systems.wire.consumer.reach import settings_of as consumer_settings_of
 from conformance.tla import Value
 
 TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.2.0", "4.3.0", "4.4.0")
@@ -35,8 +37,13 @@ _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
+_CONSUMER_GROUPS = "ConsumerGroup"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
-_SIGNS: Final[Mapping[str, str]] = {"MemberIds": _GROUPS, "MaxBatch": _RUNTIME}
+_SIGNS: Final[Mapping[str, str]] = {
+    "MemberIds": _GROUPS,
+    "MaxBatch": _RUNTIME,
+    "NamesWhileReconciling": _CONSUMER_GROUPS,
+}
 """Constants that models of one specification have, and others do not."""
 
 _METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
@@ -89,7 +96,7 @@ class KafkaFactory:
 
     def __call__(
         self, constants: Mapping[str, Value]
-    ) -> KafkaSystem | KafkaGroupSystem | KafkaRuntimeSystem:
+    ) -> KafkaSystem | KafkaGroupSystem | KafkaRuntimeSystem | KafkaConsumerGroupSystem:
         """A system for these constants. UserError if Kafka does not run that protocol."""
         signs = [_SIGNS[name] for name in constants if name in _SIGNS]
         specification = signs[0] if signs else _REPLICATION
@@ -100,6 +107,9 @@ class KafkaFactory:
             return KafkaRuntimeSystem(
                 _bridge(self.release, self.name, _RUNTIME_COMMANDS), constants
             )
+        if specification == _CONSUMER_GROUPS:
+            coordinator = _bridge(self.release, self.name, _CONSUMER_COMMANDS)
+            return KafkaConsumerGroupSystem(coordinator, consumer_settings_of(constants))
         if specification == _REPLICATION:
             channel = _bridge(self.release, self.name, _COMMANDS)
             return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
@@ -133,10 +143,10 @@ class KafkaFactory:
             return ""
         if self.client is not None:
             return "its Java consumers are driven by GroupMembership only"
-        if specification == _RUNTIME:
+        if specification in (_RUNTIME, _CONSUMER_GROUPS):
             return self._without_runtime()
         if specification not in _OF_BROKERS:
-            driven = f"{', '.join(_OF_BROKERS)}, {_GROUPS} and {_RUNTIME}"
+            driven = f"{', '.join(_OF_BROKERS)}, {_GROUPS}, {_CONSUMER_GROUPS} and {_RUNTIME}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:
@@ -221,6 +231,7 @@ def _compiled(jars: KafkaJars, tell: Tell) -> str:
 
 _COMMANDS: Final = ({"command": "reset", "brokers": 2, "metadata_version": None},)
 _GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_delay_ms": 1},)
+_CONSUMER_COMMANDS: Final = ({"command": "group_reset", "partitions": 1},)
 _RUNTIME_COMMANDS: Final = ({"command": "runtime_reset", "brokers": 1, "max_batch": 1},)
 
 
