@@ -169,7 +169,7 @@ class Choosing(Protocol):
     """
 
     def choose(self, wanted: Mapping[str, Value]) -> None:
-        """The state of the spec to which the next `apply` is to lead, if it is the system's choice."""
+        """To which state of the spec the next `apply` is to lead, if it is the system's choice."""
 
 
 @runtime_checkable

@@ -130,6 +130,7 @@ class KafkaConsumerGroupSystem:
         self._settings = settings
         self._members: dict[str, WireMember] = {}
         self._chosen: Mapping[str, list[int]] | None = None
+        self._known: dict[object, Observation] = {}
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
@@ -170,8 +171,20 @@ class KafkaConsumerGroupSystem:
         self._chosen = None
 
     def observe(self) -> Observation:
-        """The observed variables as the coordinator's and the members' objects have them now."""
-        return Observation({**self._group, **member_values(self._members.values())})
+        """The observed variables as the coordinator's and the members' objects have them now.
+
+        The same object for the same state: the harness compares it once.
+        """
+        members = tuple(self._members.values())
+        state = (
+            self._group,
+            *((member.consumer, member.channel, member.commit) for member in members),
+        )
+        known = self._known.get(state)
+        if known is None:
+            values = {**_group_values(self._group, self._members), **member_values(members)}
+            known = self._known[state] = Observation(values)
+        return known
 
     def close(self) -> None:
         """Leave the JVM to the next system of this process."""
@@ -222,22 +235,21 @@ class KafkaConsumerGroupSystem:
         ]
         step = _as_step(self._channel.call(steps)[-1])
         self._offsets = step.offsets
-        self._group = self._group_values(step.group or _BridgeGroup())
+        self._group = step.group or _BridgeGroup()
         return dict(step.answered)
 
-    # ---- the group -------------------------------------------------------------------------
 
-    def _group_values(self, group: _BridgeGroup) -> dict[str, Value]:
-        present = {member.member_id: member for member in group.members}
-        if strangers := sorted({*present} - {*self._members}):
-            raise SystemFailed(f"the group has members that nobody sent: {strangers}")
-        members = {name: present.get(name, _ABSENT) for name in self._members}
-        of_members = {
-            variable: Fn({name: value(member) for name, member in members.items()})
-            for variable, value in _OF_MEMBER.items()
-        }
-        epochs = {"groupEpoch": group.epoch, "assignmentEpoch": group.assignment_epoch}
-        return {**epochs, **of_members}
+def _group_values(group: _BridgeGroup, names: Iterable[str]) -> dict[str, Value]:
+    """The group's variables. SystemFailed if it has a member that is not among the names."""
+    present = {member.member_id: member for member in group.members}
+    if strangers := sorted({*present} - {*names}):
+        raise SystemFailed(f"The group has members that nobody sent: {strangers}")
+    members = {name: present.get(name, _ABSENT) for name in names}
+    of_members = {
+        variable: Fn({name: value(member) for name, member in members.items()})
+        for variable, value in _OF_MEMBER.items()
+    }
+    return {"groupEpoch": group.epoch, "assignmentEpoch": group.assignment_epoch, **of_members}
 
 
 def _numbers(value: Value) -> frozenset[int]:
