@@ -66,7 +66,7 @@ _STATES: Mapping[str, str] = MappingProxyType(
 _Partitions = frozenset[int]
 
 
-class _BridgeMember(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeConsumer(msgspec.Struct, frozen=True, array_like=True):
     """A member as the bridge writes it: ConsumerGroupView.java."""
 
     member_id: str
@@ -79,31 +79,31 @@ class _BridgeMember(msgspec.Struct, frozen=True, array_like=True):
     target: _Partitions
 
 
-class _BridgeGroup(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeConsumerGroup(msgspec.Struct, frozen=True, array_like=True):
     """The group; nobody has joined it where there is none."""
 
     epoch: int = 0
     assignment_epoch: int = 0
-    members: tuple[_BridgeMember, ...] = ()
+    members: tuple[_BridgeConsumer, ...] = ()
 
 
-class _BridgeStep(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeConsumerStep(msgspec.Struct, frozen=True, array_like=True):
     """What has become of a step: answers as (number of the request, frame); offsets by partition,
     -1 where none is committed."""
 
     answered: tuple[tuple[int, bytes], ...]
-    group: _BridgeGroup | None
+    group: _BridgeConsumerGroup | None
     offsets: tuple[int, ...]
 
 
-_as_step = msgspec.json.Decoder(_BridgeStep).decode
-_ABSENT = _BridgeMember(
+_as_step = msgspec.json.Decoder(_BridgeConsumerStep).decode
+_ABSENT = _BridgeConsumer(
     "", "None", NO_EPOCH, NO_EPOCH, frozenset(), frozenset(), frozenset(), frozenset()
 )
 """Stands for who is no member of the group."""
 
 
-_OF_MEMBER: Mapping[str, Callable[[_BridgeMember], Value]] = MappingProxyType(
+_OF_MEMBER: Mapping[str, Callable[[_BridgeConsumer], Value]] = MappingProxyType(
     {
         "target": lambda member: _values(member.target),
         "memberState": lambda member: _STATES.get(member.state, member.state),
@@ -235,11 +235,11 @@ class KafkaConsumerGroupSystem:
         ]
         step = _as_step(self._channel.call(steps)[-1])
         self._offsets = step.offsets
-        self._group = step.group or _BridgeGroup()
+        self._group = step.group or _BridgeConsumerGroup()
         return dict(step.answered)
 
 
-def _group_values(group: _BridgeGroup, names: Iterable[str]) -> dict[str, Value]:
+def _group_values(group: _BridgeConsumerGroup, names: Iterable[str]) -> dict[str, Value]:
     """The group's variables. SystemFailed if it has a member that is not among the names."""
     present = {member.member_id: member for member in group.members}
     if strangers := sorted({*present} - {*names}):

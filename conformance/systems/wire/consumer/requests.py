@@ -137,11 +137,11 @@ def commit_answer(
     (topic,) = response.topics
     codes = {int(partition.partition_index): partition.error_code for partition in topic.partitions}
     answer = _commit_answer(codes)
-    taken = frozenset(number for number, result in stored.items() if result == offset)
-    if {*codes} != sent.partitions or taken != answer.committed:
+    stored_now = frozenset(number for number, result in stored.items() if result == offset)
+    if {*codes} != sent.partitions or stored_now != answer.committed:
         raise SystemFailed(
             f"OffsetCommit of partitions {sorted(sent.partitions)} was answered {_shown(codes)}, "
-            f"and the group has what was committed of {sorted(taken)}"
+            f"and the group has what was committed of {sorted(stored_now)}"
         )
     return answer
 
