@@ -4,9 +4,6 @@ Per deviation: the counterexample of a model with its override, and that path on
 the deviation, judged without the override, up to where it diverges.
 
     python experiments/deviation_paths.py [--system kafka-3.8.1] [--only ID]
-
-A path that a port shows (conformance/systems/wire/consumer) is made with --system
-'wire:HOST:PORT?deviations=kafka-4.4.0'.
 """
 
 from __future__ import annotations
@@ -73,6 +70,22 @@ SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
         Join("m2")  SendHeartbeat("m2")  HandleHeartbeat("m2")  ReceiveAnswer("m2")
         Leave("m2")  HandleLeave("m2")
         SendHeartbeat("m1")  HandleHeartbeat("m1")  HandleCommit("m1")""",
+    ),
+    "first-epoch-two": (
+        "consumer/dynamic-2m",
+        {},
+        """Join("m1")  SendHeartbeat("m1")  HandleHeartbeat("m1")""",
+    ),
+    "epoch-kept-after-revocation": (
+        "consumer/three-3m",
+        {},
+        """Join("m3")  SendHeartbeat("m3")  HandleHeartbeat("m3")  ReceiveAnswer("m3")
+        Assign("m3")
+        Join("m2")  SendHeartbeat("m2")  HandleHeartbeat("m2")
+        SendHeartbeat("m3")  HandleHeartbeat("m3")  ReceiveAnswer("m3")
+        Revoke("m3")  Assign("m3")
+        Join("m1")  SendHeartbeat("m1")  HandleHeartbeat("m1")
+        SendHeartbeat("m3")  HandleHeartbeat("m3")""",
     ),
     "full-batch-waits": (
         "runtime/batches-1b",

@@ -7,25 +7,25 @@
 EXTENDS ConsumerGroupProtocol
 
 TypeOK ==
-  /\ groupEpoch \in Epochs
-  /\ assignmentEpoch \in Epochs
+  /\ groupEpoch \in EpochNumbers
+  /\ assignmentEpoch \in EpochNumbers
   /\ target \in [Members -> SUBSET Partitions]
   /\ memberState \in [Members -> MemberStates \union {"None"}]
-  /\ memberEpoch \in [Members -> Epochs \union {StaticLeaveEpoch, NoEpoch}]
-  /\ previousMemberEpoch \in [Members -> Epochs \union {NoEpoch}]
+  /\ memberEpoch \in [Members -> EpochNumbers \union {StaticLeaveEpoch, NoEpoch}]
+  /\ previousMemberEpoch \in [Members -> EpochNumbers \union {NoEpoch}]
   /\ assignedPartitions \in [Members -> SUBSET Partitions]
   /\ partitionsPendingRevocation \in [Members -> SUBSET Partitions]
   /\ described \in [Members -> SUBSET Partitions]
   /\ \A m \in Members : ~IsRegistered(m) => Member(m) = NoMember
   /\ consumer \in [Members ->
-       [state : ConsumerStates, epoch : Epochs, given : SUBSET Partitions,
+       [state : ConsumerStates, epoch : EpochNumbers, given : SUBSET Partitions,
         owned : SUBSET Partitions, local : SUBSET Partitions, named : BOOLEAN]]
   /\ channel \in [Members ->
        [type : {"None", "Request", "Answer"},
-        epoch : Epochs \union {LeaveEpoch, StaticLeaveEpoch, NoEpoch}, named : BOOLEAN,
+        epoch : EpochNumbers \union {LeaveEpoch, StaticLeaveEpoch, NoEpoch}, named : BOOLEAN,
         owned : SUBSET Partitions, error : Errors, told : BOOLEAN, given : SUBSET Partitions]]
   /\ commit \in [Members ->
-       [type : {"None", "Request", "Answer"}, epoch : Epochs \union {NoEpoch},
+       [type : {"None", "Request", "Answer"}, epoch : EpochNumbers \union {NoEpoch},
         partitions : SUBSET Partitions, error : CommitErrors]]
   /\ \A m \in Members : keptSince[m] \subseteq commit[m].partitions \intersect Holds(Member(m))
 

@@ -99,10 +99,13 @@ MoveOn(k, from, epoch, wanted, m, held) ==
             epoch |-> epoch, previous |-> k.epoch,
             assigned |-> kept \union free, revoking |-> {}]
 
+\* A member that has given back all that it was to revoke is in the next epoch.
+EpochAfterRevocation(k) == k.epoch + 1
+
 Reconciled(k, epoch, wanted, m, held) ==
   IF k.state = "Stable" /\ k.epoch = epoch THEN k
   ELSE IF k.state = "UnrevokedPartitions"
   THEN IF StillOwns(m, k.revoking) THEN k
-       ELSE MoveOn(k, k.epoch + 1, epoch, wanted, m, held)
+       ELSE MoveOn(k, EpochAfterRevocation(k), epoch, wanted, m, held)
   ELSE MoveOn(k, k.epoch, epoch, wanted, m, held)
 ===============================================================================

@@ -5,11 +5,19 @@
 (***************************************************************************)
 EXTENDS ConsumerGroupCoordinator
 
+\* A new group's first epoch, and the one after a member has joined.
+FirstEpoch     == 1
+EpochAfterJoin == IF groupEpoch = 0 THEN FirstEpoch ELSE groupEpoch + 1
+
+\* The epochs that occur, and how often the group has changed.
+EpochNumbers == Epochs \union {epoch + FirstEpoch - 1 : epoch \in Epochs}
+Changes      == IF groupEpoch = 0 THEN 0 ELSE groupEpoch - FirstEpoch + 1
+
 \* Bounds: who begins what changes the group leaves epochs for what is under way.
 UnderWay  == {m \in Members : \/ consumer[m].state = "Leaving"
                               \/ consumer[m].state = "Joining" /\ ~IsRegistered(m)}
-MayBegin  == groupEpoch + Cardinality(UnderWay) + 1 \in Epochs
-MayChange == groupEpoch + 1 \in Epochs
+MayBegin  == Changes + Cardinality(UnderWay) + 1 \in Epochs
+MayChange == Changes + 1 \in Epochs
 CoordinatorStays == UNCHANGED coordinatorVars
 
 \* All but what is noted of a commit under way.
@@ -140,7 +148,7 @@ Subscribed(m) ==
     IF other = m THEN Inherited(m) ELSE IF other \in Replaced(m) THEN NoMember ELSE Member(other)]
 
 IsNew(m) == ~IsRegistered(m) /\ Replaced(m) = {}
-Bumped(m) == IF channel[m].epoch = JoinEpoch /\ IsNew(m) THEN groupEpoch + 1 ELSE groupEpoch
+Bumped(m) == IF channel[m].epoch = JoinEpoch /\ IsNew(m) THEN EpochAfterJoin ELSE groupEpoch
 
 TargetsAfter(m, registered) ==
   LET inherited == UNION {target[other] : other \in Replaced(m)}
@@ -163,7 +171,7 @@ HandleHeartbeat(m) ==
       present == {other \in Members : joined[other].state # "None"}
       held    == UNION {Holds(joined[other]) : other \in present}
   IN  /\ request.type = "Request" /\ request.epoch >= JoinEpoch
-      /\ Error(m, request) = "NONE" /\ Bumped(m) \in Epochs
+      /\ Error(m, request) = "NONE" /\ (Bumped(m) = groupEpoch \/ MayChange)
       /\ groupEpoch' = Bumped(m)
       /\ assignmentEpoch' = Bumped(m)
       /\ \E given \in TargetsAfter(m, present) :

@@ -19,6 +19,7 @@ from conformance.systems.capabilities import Capabilities
 from conformance.systems.protocol import (
     ActionRefused,
     CannotSnapshot,
+    Choosing,
     Observation,
     Offers,
     Patient,
@@ -110,6 +111,7 @@ class Driver:
         "_agreed",
         "_agreements",
         "_boundary",
+        "_choosing",
         "_indexes",
         "_initial",
         "_looks",
@@ -144,7 +146,7 @@ class Driver:
         self._initial: State = ()
         self._actions: list[Action] = []
         able = Capabilities(system)
-        self._offers, self._patient = able.offers, able.patient
+        self._offers, self._patient, self._choosing = able.offers, able.patient, able.choosing
         self._snapshots = able.snapshots if self.repeats else None
         self._agreed: set[State] = set()
 
@@ -276,10 +278,11 @@ class Driver:
             return self._compare_offers((initial,), observed)
         return self._divergence(BehaviourKind.WRONG_INITIAL, (), (initial,), observed)
 
-    def step(self, action: Action) -> Divergence | None:
+    def step(self, action: Action, wanted: Collection[State] = ()) -> Divergence | None:
         """Take one action in the spec and the system; None when they agree.
 
-        Raises Disabled when the spec allows the action in no candidate state.
+        `wanted`: to one of these states a system goes that can be told how to choose. Raises
+        Disabled when the spec allows the action in no candidate state.
         """
         before = self.candidates
         successors = self._oracle.successors
@@ -294,6 +297,8 @@ class Driver:
         self.steps_taken += 1
         try:
             with self._watch:
+                if self._choosing is not None and len(allowed) > 1:
+                    self._choose(self._choosing, allowed, wanted)
                 self._system.apply(action)
                 observed = self._boundary.admit(self._system.observe())
                 if self._patient is not None:
@@ -310,6 +315,35 @@ class Driver:
         if self.candidates:
             return self._compare_offers(before, observed)
         return self._divergence(BehaviourKind.NOT_ALLOWED, before, allowed, observed)
+
+    def _choose(
+        self, system: Choosing, allowed: Sequence[State], wanted: Collection[State]
+    ) -> None:
+        """Where any choice will do, it is the system's own."""
+        fitting = [state for state in allowed if state in wanted]
+        if 0 < len(fitting) < len(allowed):
+            system.choose(dict(zip(self._oracle.variables, fitting[0], strict=True)))
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the system can be told how to choose."""
+        return self._choosing is not None
+
+    def ways_on(self, initial: State, actions: Sequence[Action]) -> Sequence[Collection[State]]:
+        """After each action, the states from which the rest of the path can be taken; nothing of a
+        system that cannot be told how to choose."""
+        if self._choosing is None:
+            return [()] * len(actions)
+        successors = self._oracle.successors
+        reached: list[dict[State, None]] = [{initial: None}]
+        for action in actions:
+            after = (t for state in reached[-1] for t in successors(state, action))
+            reached.append(dict.fromkeys(after))
+        wanted: list[Collection[State]] = [reached[-1]]
+        for states, action in zip(reached[-2:0:-1], actions[:0:-1], strict=True):
+            on = wanted[-1]
+            wanted.append({s for s in states if any(t in on for t in successors(s, action))})
+        return wanted[::-1]
 
     def _look_again(
         self, system: Patient, allowed: Sequence[State], observed: Mapping[str, Value]
@@ -522,11 +556,13 @@ def run_path(
     actions: Iterable[Action],
     trail: StepTrail | None = None,
     marks: Collection[int] = (),
+    states: Sequence[State] = (),
 ) -> PathResult:
     """Drive along one path from `initial` until its end, a divergence or a disabled action.
 
     With a `trail`, which then is this path's, what it shares with the last one is not looked at.
-    `marks`: after how many steps later paths will part from this one.
+    `marks`: after how many steps later paths will part from this one. `states`: where each action
+    leads; without them anywhere from where the rest can be taken.
     """
     actions = tuple(actions)
     if reason := driver.foresee(actions):
@@ -539,12 +575,13 @@ def run_path(
     trail.begin(initial)
     if steps in marks:
         trail.mark(driver, steps)
+    wanted = [(state,) for state in states] or driver.ways_on(initial, actions)
     for action in actions[steps:]:
         try:
             if steps < known:
                 divergence = driver.retrace(action, trail.candidates(steps))
             else:
-                divergence = driver.step(action)
+                divergence = driver.step(action, wanted[steps])
         except Disabled as disabled:
             return PathResult(steps, disabled=str(disabled), late=driver.late)
         steps += 1
@@ -574,6 +611,7 @@ def run_until_believed(
     initial: State,
     actions: Sequence[Action],
     believed: int = TRIES,
+    states: Sequence[State] = (),
 ) -> tuple[PathResult, int]:
     """The path's outcome, and how often it was driven for it: in real time a divergence is believed
     when it comes each time that all was in time, after so many such runs.
@@ -581,7 +619,7 @@ def run_until_believed(
     tries, in_time = 0, 0
     while True:
         tries += 1
-        outcome = run_path(driver, initial, actions)
+        outcome = run_path(driver, initial, actions, states=states)
         in_time += not outcome.late
         diverges = outcome.divergence is not None and driver.in_real_time
         if not (diverges or outcome.spoiled):

@@ -193,7 +193,7 @@ class _Run:
         while (number := self._next()) is not None:
             path = self._path(number)
             self._prepare(driver)
-            outcome = run_path(driver, *path, trail, marks[number])
+            outcome = run_path(driver, *path, trail, marks[number], self._states(driver, number))
             if outcome.divergence is not None:
                 outcome = self._again_from_the_beginning(driver, number, outcome)
             self._count(driver, number, outcome, 1)
@@ -202,7 +202,7 @@ class _Run:
         self, driver: Driver, number: int, outcome: PathResult
     ) -> PathResult:
         """A divergence after going back counts if it comes without that, too."""
-        afresh = run_path(driver, *self._path(number))
+        afresh = run_path(driver, *self._path(number), states=self._states(driver, number))
         if afresh.divergence is not None:
             return outcome
         driver.never_go_back()
@@ -218,12 +218,20 @@ class _Run:
 
     def _drive(self, driver: Driver, number: int, believed: int = TRIES) -> tuple[PathResult, int]:
         self._prepare(driver)
-        return run_until_believed(driver, *self._path(number), believed)
+        states = self._states(driver, number)
+        return run_until_believed(driver, *self._path(number), believed, states)
 
     def _path(self, number: int) -> tuple[State, list[Action]]:
         """A test's initial state and actions."""
         initial = self._starts[self._suite.tests[number].initial]
         return initial, [self._graph.actions[code] for code in self._codes(number)]
+
+    def _states(self, driver: Driver, number: int) -> list[State]:
+        """Where its actions lead; nothing if the system cannot be told how to choose."""
+        if not driver.chooses:
+            return []
+        targets = self._graph.target[self._suite.tests[number].edges].tolist()
+        return [self._graph.states[target] for target in targets]
 
     def _codes(self, number: int) -> list[int]:
         codes: list[int] = self._graph.action[self._suite.tests[number].edges].tolist()

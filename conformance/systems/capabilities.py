@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from conformance.deviations.table import Deviating
 from conformance.systems.protocol import (
     Adapting,
+    Choosing,
     Closeable,
     Distant,
     InEntries,
@@ -46,6 +47,11 @@ class Capabilities:
     def patient(self) -> Patient | None:
         """It is driven in real time."""
         return self.system if isinstance(self.system, Patient) else None
+
+    @property
+    def choosing(self) -> Choosing | None:
+        """It can be told how to choose."""
+        return self.system if isinstance(self.system, Choosing) else None
 
     @property
     def snapshots(self) -> Snapshots | None:

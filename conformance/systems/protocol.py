@@ -161,6 +161,18 @@ class Patient(Protocol):
 
 
 @runtime_checkable
+class Choosing(Protocol):
+    """Optional: a system that can be told how to choose where the spec leaves it a choice.
+
+    A path then leads where it was planned to. Without this the system decides, and a path may end
+    early, as its next action is not enabled where the system went.
+    """
+
+    def choose(self, wanted: Mapping[str, Value]) -> None:
+        """To which state of the spec the next `apply` is to lead, if it is the system's choice."""
+
+
+@runtime_checkable
 class Repeatable(Protocol):
     """Optional: a system that repeats itself, and that no look changes.
 

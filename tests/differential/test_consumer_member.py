@@ -10,6 +10,7 @@ import pytest
 from conformance.modelcheck.check import graph_and_spec
 from conformance.stages.context import constants_of, one_model
 from conformance.systems.wire.consumer.member import (
+    OF_A_MEMBER,
     Commit,
     CommitAnswer,
     ConsumerState,
@@ -23,7 +24,6 @@ from conformance.systems.wire.consumer.observation import (
     message_value,
 )
 from conformance.systems.wire.consumer.reach import settings_of
-from conformance.systems.wire.consumer.system import OF_A_MEMBER
 from conformance.tla import Fn, Value
 
 

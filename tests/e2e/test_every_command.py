@@ -45,7 +45,13 @@ SYSTEMS = (
     "no_such_module:create",
 )
 KAFKA_DRIVES = frozenset(
-    {"CoordinatorStore", "GroupMembership", "Replication", "ReplicationInterruptedFetches"}
+    {
+        "ConsumerGroup",
+        "CoordinatorStore",
+        "GroupMembership",
+        "Replication",
+        "ReplicationInterruptedFetches",
+    }
 )
 LARGE = 5_000
 HERE = 600.0

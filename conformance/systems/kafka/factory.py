@@ -15,6 +15,7 @@ from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
+from conformance.systems.kafka.consumers import KafkaConsumerGroupSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
@@ -24,6 +25,7 @@ from conformance.systems.shared.group.settings import settings_of
 from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
 from conformance.systems.shared.produce.window import SPECIFICATION as _PRODUCE
 from conformance.systems.shared.produce.window import other_window
+from conformance.systems.wire.consumer.reach import settings_of as consumer_settings_of
 from conformance.tla import Value
 
 TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.2.0", "4.3.0", "4.4.0")
@@ -39,11 +41,13 @@ _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
+_CONSUMER_GROUPS = "ConsumerGroup"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _SIGNS: Final[Mapping[str, str]] = {
     "MemberIds": _GROUPS,
     "MaxBatch": _RUNTIME,
     _OF_PRODUCE: _PRODUCE,
+    "NamesWhileReconciling": _CONSUMER_GROUPS,
 }
 """Constants that models of one specification have, and others do not."""
 
@@ -52,6 +56,15 @@ _METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
     "Kip320": "IBP_2_6_IV0",
 }
 """By protocol of the specification. Followers truncate on fetch from 2.7-IV1 on (KIP-595)."""
+
+KafkaDriven = (
+    KafkaSystem
+    | KafkaGroupSystem
+    | KafkaConsumerGroupSystem
+    | KafkaRuntimeSystem
+    | KafkaProduceSystem
+)
+"""What of a release is driven."""
 
 _FIRST_RUNTIME: Final = (4, 0, 0)
 _WITHOUT_KIP_320: Final = (4, 0, 0)
@@ -95,9 +108,7 @@ class KafkaFactory:
             return name
         return name + _CLIENT + (f"-{self.client}" if self.client != self.release else "")
 
-    def __call__(
-        self, constants: Mapping[str, Value]
-    ) -> KafkaSystem | KafkaGroupSystem | KafkaRuntimeSystem | KafkaProduceSystem:
+    def __call__(self, constants: Mapping[str, Value]) -> KafkaDriven:
         """A system for these constants. UserError if Kafka does not run that protocol."""
         signs = [_SIGNS[name] for name in constants if name in _SIGNS]
         specification = signs[0] if signs else _REPLICATION
@@ -112,6 +123,9 @@ class KafkaFactory:
             return KafkaProduceSystem(
                 _bridge(self.release, self.name, _PRODUCE_COMMANDS), constants
             )
+        if specification == _CONSUMER_GROUPS:
+            coordinator = _bridge(self.release, self.name, _CONSUMER_COMMANDS)
+            return KafkaConsumerGroupSystem(coordinator, consumer_settings_of(constants))
         if specification == _REPLICATION:
             channel = _bridge(self.release, self.name, _COMMANDS)
             return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
@@ -145,12 +159,13 @@ class KafkaFactory:
             return ""
         if self.client is not None:
             return "its Java consumers are driven by GroupMembership only"
-        if specification == _RUNTIME:
+        if specification in (_RUNTIME, _CONSUMER_GROUPS):
             return self._without_runtime()
         if specification == _PRODUCE:
             return other_window(constants)
         if specification not in _OF_BROKERS:
-            driven = f"{', '.join((*_OF_BROKERS, _GROUPS, _RUNTIME))} and {_PRODUCE}"
+            others = (*_OF_BROKERS, _GROUPS, _CONSUMER_GROUPS, _RUNTIME)
+            driven = f"{', '.join(others)} and {_PRODUCE}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:
@@ -236,6 +251,7 @@ def _compiled(jars: KafkaJars, tell: Tell) -> str:
 _COMMANDS: Final = ({"command": "reset", "brokers": 2, "metadata_version": None},)
 _GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_delay_ms": 1},)
 _PRODUCE_COMMANDS: Final = ({"command": "produce_reset", "brokers": 1, "leader": 1},)
+_CONSUMER_COMMANDS: Final = ({"command": "group_reset", "partitions": 1},)
 _RUNTIME_COMMANDS: Final = ({"command": "runtime_reset", "brokers": 1, "max_batch": 1},)
 
 

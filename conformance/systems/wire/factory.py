@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from conformance.deviations.declared import table_of
-from conformance.deviations.table import DeclaredTable, Deviation, load_deviations
+from conformance.deviations.table import DeclaredTable, Deviation
 from conformance.deviations.tolerance import Tolerance, set_aside
 from conformance.systems.shared.group.settings import settings_of
 from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
@@ -27,7 +27,6 @@ from conformance.systems.wire.system import Demands, WireSystem
 from conformance.systems.wire.timers import beyond_reach
 from conformance.tla import Value
 
-_TABLE = Path(__file__).parent / "consumer" / "deviations.toml"
 _OF_GROUPS = "MemberIds"
 """A constant that models of GroupMembership have, and others do not."""
 _LAST_ONCE = 3
@@ -70,26 +69,20 @@ class WireFactory:
         return "" if self._known is None else self._known.version_of(part)
 
     def deviations(self) -> tuple[Deviation, ...]:
-        """That system's departures from GroupMembership, and Kafka's from ConsumerGroup, which
-        were seen at a port."""
+        """That system's departures from GroupMembership and ConsumerGroup."""
         if self._known is None:
             return ()
         if isinstance(self._known, DeclaredTable):
             return self._known.deviations()
-        of_groups = tuple(
-            deviation for deviation in self._known.deviations() if deviation.specification == GROUPS
+        return tuple(
+            deviation
+            for deviation in self._known.deviations()
+            if deviation.specification in (GROUPS, CONSUMER_GROUPS)
         )
-        return (*of_groups, *load_deviations(_TABLE))
 
     def file(self, name: str) -> Path:
-        """Where a saved path of one of the two tables lies."""
-        if isinstance(self._known, DeclaredTable):
-            return self._known.file(name)
-        ours = any(
-            name in (deviation.path, deviation.consequence) for deviation in load_deviations(_TABLE)
-        )
-        if ours or self._known is None:
-            return _TABLE.parent / "paths" / name
+        """Where a saved path of the table lies."""
+        assert self._known is not None, "a path is one of a table"
         return self._known.file(name)
 
     # ---- Distant ---------------------------------------------------------------------------

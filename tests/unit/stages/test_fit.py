@@ -17,6 +17,7 @@ from conformance.tla import Action, Value
 pytestmark = pytest.mark.tlc
 SHIPPED = sorted({model.spec for model in find_models([])})
 DRIVES_KAFKA = {
+    "ConsumerGroup",
     "CoordinatorStore",
     "GroupMembership",
     "Replication",

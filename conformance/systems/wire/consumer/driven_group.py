@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.broker import WireBroker
@@ -45,8 +44,6 @@ class DrivenConsumerGroup:
             for name, instance in settings.instances.items()
         }
         self._description: Description | None = description
-        self._before_first: int | None = None
-        """The broker's epoch before the group's first one, which is the specification's 1."""
         self._commits = 0
 
     def _id(self, member: WireMember) -> str:
@@ -61,11 +58,10 @@ class DrivenConsumerGroup:
             raise ActionRefused(f"no request of {name} is under way")
         self.timers.set_session()
         port, rebalance = self._broker.coordinator, self.timers.rebalance_of(member)
-        theirs = replace(sent, epoch=self._their_epoch(sent.epoch))
         asked = time.monotonic()  # its timers begin later
-        answer = heartbeat(port, self._group, self._id(member), member.instance, theirs, rebalance)
+        answer = heartbeat(port, self._group, self._id(member), member.instance, sent, rebalance)
         self._describe()
-        member.channel = replace(answer, epoch=self._our_epoch(answer.epoch))
+        member.channel = answer
         self.timers.begin(member, answer, asked)
 
     def send_commit(self, name: str) -> None:
@@ -75,9 +71,8 @@ class DrivenConsumerGroup:
         if not isinstance(sent, Commit):
             raise ActionRefused(f"no commit of {name} is under way")
         self._commits += 1
-        theirs = replace(sent, epoch=self._their_epoch(sent.epoch))
         port, id = self._broker.coordinator, self._id(member)
-        member.commit = commit(port, self._group, id, member.instance, theirs, self._commits)
+        member.commit = commit(port, self._group, id, member.instance, sent, self._commits)
 
     def forget(self) -> None:
         """A timer may have changed the group."""
@@ -92,23 +87,13 @@ class DrivenConsumerGroup:
         if strangers:
             raise SystemFailed(f"ConsumerGroupDescribe shows members that nobody sent: {strangers}")
         shown = {known[id]: member for id, member in members.items()}
-        of_group = group_values(group, shown, self.members, self._our_epoch)
+        of_group = group_values(group, shown, self.members)
         return {**of_group, **member_values(self.members.values())}
 
     def _describe(self) -> Description:
-        """A new group's first epoch is the specification's 1: Kafka has begun with 1, and begins
-        with 2 since the field of a new group holds 1 (ModernGroup, seen in 4.4.0)."""
         group = self._description = describe(self._broker.coordinator, self._group)
         self._pace.seen_at = time.monotonic()
-        if self._before_first is None and group.members is not None:
-            self._before_first = group.group_epoch - 1
         return group
-
-    def _our_epoch(self, theirs: int) -> int:
-        return theirs - (self._before_first or 0) if theirs > 0 else theirs
-
-    def _their_epoch(self, ours: int) -> int:
-        return ours + (self._before_first or 0) if ours > 0 else ours
 
     def leave_behind(self) -> None:
         """Let all members leave, so that the group can be deleted."""

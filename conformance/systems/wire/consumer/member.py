@@ -6,7 +6,9 @@ ConsumerHeartbeatRequestManager.HeartbeatState. Time and network are the caller'
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from conformance.systems.protocol import ActionRefused
 
@@ -168,3 +170,23 @@ def _after(consumer: ConsumerState, answer: HeartbeatAnswer) -> ConsumerState:
     if answer.error in _FENCING:
         return replace(consumer, state="Fenced")
     return ConsumerState(state="Failed")
+
+
+OF_A_MEMBER: Mapping[str, Callable[[WireMember], None]] = MappingProxyType(
+    {
+        "Join": WireMember.join,
+        "SendHeartbeat": WireMember.send_heartbeat,
+        "Revoke": WireMember.revoke,
+        "Assign": WireMember.assign,
+        "Abandon": WireMember.abandon,
+        "Leave": WireMember.leave,
+        "ReceiveAnswer": WireMember.receive_answer,
+        "LoseMessage": WireMember.lose_message,
+        "SendCommit": WireMember.send_commit,
+        "ReceiveCommit": WireMember.receive_commit,
+        "LoseCommit": WireMember.lose_commit,
+    }
+)
+"""Steps that leave the coordinator as it was."""
+REQUESTS = frozenset({"HandleHeartbeat", "RefuseHeartbeat", "HandleLeave", "HandleStaticLeave"})
+"""Steps in which the coordinator gets a member's heartbeat."""

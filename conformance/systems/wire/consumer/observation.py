@@ -33,18 +33,17 @@ def group_values(
     group: Description,
     shown: Mapping[str, DescribedMember],
     names: Iterable[str],
-    our_epoch: Callable[[int], int],
 ) -> dict[str, Value]:
-    """The group's variables. `shown`: the members by name; `our_epoch`: of the broker's epoch."""
+    """The group's variables. `shown`: the members by name."""
 
     def by_member(value: Callable[[DescribedMember], Value], nothing: Value) -> Fn:
         return Fn({name: value(shown[name]) if name in shown else nothing for name in names})
 
     return {
-        "groupEpoch": our_epoch(group.group_epoch),
-        "assignmentEpoch": our_epoch(group.assignment_epoch),
+        "groupEpoch": group.group_epoch,
+        "assignmentEpoch": group.assignment_epoch,
         "target": by_member(lambda member: member.target, frozenset()),
-        "memberEpoch": by_member(lambda member: our_epoch(member.epoch), NO_EPOCH),
+        "memberEpoch": by_member(lambda member: member.epoch, NO_EPOCH),
         "described": by_member(lambda member: member.assigned, frozenset()),
     }
 

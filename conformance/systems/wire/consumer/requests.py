@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from conformance.kafka.entities import in_milliseconds, make, milliseconds, module_of
+from conformance.kafka.entities import Entity, in_milliseconds, make, milliseconds, module_of
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.wire.admin import commit_request, fetch_offsets
@@ -68,8 +68,22 @@ def heartbeat(
     sent: Heartbeat,
     rebalance_ms: int = REBALANCE_MS,
 ) -> HeartbeatAnswer:
-    """Ask, and wait for the answer. One that names partitions has all fields (a full request)."""
-    module = module_of(_HEARTBEAT, port.versions[_HEARTBEAT], "request")
+    """Ask, and wait for the answer."""
+    version = port.versions[_HEARTBEAT]
+    body = heartbeat_request(version, group, member_id, instance, sent, rebalance_ms)
+    return heartbeat_answer(port.ask_body(body), group)
+
+
+def heartbeat_request(
+    version: int,
+    group: MemberGroup,
+    member_id: str,
+    instance: str | None,
+    sent: Heartbeat,
+    rebalance_ms: int = REBALANCE_MS,
+) -> Entity:
+    """The request. One that names partitions has all fields (a full request)."""
+    module = module_of(_HEARTBEAT, version, "request")
     fields: dict[str, object] = {"topic_partitions": None}
     if sent.owned is not None:
         owned = make(
@@ -81,7 +95,7 @@ def heartbeat(
             "subscribed_topic_names": (group.topic,),
             "server_assignor": ASSIGNOR,
         }
-    body = make(
+    return make(
         module.ConsumerGroupHeartbeatRequest,
         group_id=group.group_id,
         member_id=member_id,
@@ -89,10 +103,10 @@ def heartbeat(
         instance_id=instance,
         **fields,
     )
-    return _answer(port.ask_body(body), group)
 
 
-def _answer(body: Any, group: MemberGroup) -> HeartbeatAnswer:
+def heartbeat_answer(body: Entity, group: MemberGroup) -> HeartbeatAnswer:
+    """The answer, as a member takes it."""
     if body.error_code is not ErrorCode.none:
         return HeartbeatAnswer(body.error_code.name.upper())
     given = None
@@ -109,16 +123,25 @@ def commit(
     or if OffsetFetch then gives it of others than those that were taken."""
     offsets = dict.fromkeys(sent.partitions, offset)
     membership = (sent.epoch, member_id, instance)
-    (topic,) = port.ask(commit_request(group.group_id, group.topic, offsets, membership)).topics
+    response = port.ask(commit_request(group.group_id, group.topic, offsets, membership))
+    return commit_answer(response, sent, offset, committed(port, group, sent))
+
+
+def commit_answer(
+    response: Entity, sent: Commit, offset: int, stored: Mapping[int, int]
+) -> CommitAnswer:
+    """The answer to a commit of this offset, after which the group has the `stored` ones.
+
+    SystemFailed as `commit` says.
+    """
+    (topic,) = response.topics
     codes = {int(partition.partition_index): partition.error_code for partition in topic.partitions}
     answer = _commit_answer(codes)
-    stored = frozenset(
-        number for number, result in committed(port, group, sent).items() if result == offset
-    )
-    if {*codes} != sent.partitions or stored != answer.committed:
+    stored_now = frozenset(number for number, result in stored.items() if result == offset)
+    if {*codes} != sent.partitions or stored_now != answer.committed:
         raise SystemFailed(
             f"OffsetCommit of partitions {sorted(sent.partitions)} was answered {_shown(codes)}, "
-            f"and OffsetFetch gives what was committed of {sorted(stored)}"
+            f"and the group has what was committed of {sorted(stored_now)}"
         )
     return answer
 

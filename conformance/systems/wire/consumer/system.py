@@ -8,9 +8,8 @@ members know. The target assignment is the coordinator's choice, which is follow
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from conformance.deviations.tolerance import Tolerance
 from conformance.errors import UserError
@@ -18,7 +17,7 @@ from conformance.systems.protocol import ActionRefused
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.consumer.driven_group import DrivenConsumerGroup
-from conformance.systems.wire.consumer.member import WireMember
+from conformance.systems.wire.consumer.member import OF_A_MEMBER, REQUESTS
 from conformance.systems.wire.consumer.observation import VARIABLES
 from conformance.systems.wire.consumer.probes import (
     answers_tell_interval,
@@ -33,24 +32,6 @@ from conformance.systems.wire.consumer.timers import EXPIRIES, ConsumerTimers, f
 from conformance.systems.wire.pace import LONGEST_PAUSE, Pace
 from conformance.systems.wire.security import Security
 from conformance.tla import Action, Value
-
-OF_A_MEMBER: Mapping[str, Callable[[WireMember], None]] = MappingProxyType(
-    {
-        "Join": WireMember.join,
-        "SendHeartbeat": WireMember.send_heartbeat,
-        "Revoke": WireMember.revoke,
-        "Assign": WireMember.assign,
-        "Abandon": WireMember.abandon,
-        "Leave": WireMember.leave,
-        "ReceiveAnswer": WireMember.receive_answer,
-        "LoseMessage": WireMember.lose_message,
-        "SendCommit": WireMember.send_commit,
-        "ReceiveCommit": WireMember.receive_commit,
-        "LoseCommit": WireMember.lose_commit,
-    }
-)
-"""Steps that leave the coordinator as it was."""
-_REQUESTS = frozenset({"HandleHeartbeat", "RefuseHeartbeat", "HandleLeave", "HandleStaticLeave"})
 
 
 class WireConsumerSystem:
@@ -113,7 +94,7 @@ class WireConsumerSystem:
         self._pace.step()
         if action.name in OF_A_MEMBER:
             OF_A_MEMBER[action.name](group.members[member])
-        elif action.name in _REQUESTS:
+        elif action.name in REQUESTS:
             group.send_heartbeat(member)
         elif action.name == "HandleCommit":
             group.send_commit(member)

@@ -17,7 +17,10 @@ interface Coordinator {
     HEARTBEAT,
     INITIAL_JOIN,
     JOIN,
-    SYNC
+    SYNC,
+    /** A member's session and the return of what it is to revoke, in a group of KIP-848. */
+    SESSION,
+    REBALANCE
   }
 
   /** A coordinator of the same settings with nothing left of what this one did before it resigned. */
@@ -32,7 +35,7 @@ interface Coordinator {
   /** Another broker becomes the coordinator. */
   void resign(int epoch);
 
-  /** GroupMetadata or ClassicGroup; null if there is no group. */
+  /** GroupMetadata, ClassicGroup or ConsumerGroup; null if there is no group. */
   Object group(String id);
 
   /** The timers of a group and its members, oldest first. */
@@ -41,8 +44,8 @@ interface Coordinator {
   /** The future of the answer that a member waits for, as the coordinator holds it. */
   boolean holds(Object member, CompletableFuture<?> answer);
 
-  /** The settings of a model; the others are defaults, but for waits. */
-  record Settings(int maxSize, int initialDelayMs) {
+  /** The settings of a model and its topic's partitions; other settings are defaults, but for waits. */
+  record Settings(int maxSize, int initialDelayMs, int partitions) {
     Object on(OffsetsTopic topic) {
       Properties properties = new Properties();
       properties.putAll(((AbstractConfig) topic.process.config()).originals());
@@ -50,6 +53,7 @@ interface Coordinator {
           Map.of(
               "group.max.size", String.valueOf(maxSize),
               "group.initial.rebalance.delay.ms", String.valueOf(initialDelayMs),
+              "group.consumer.assignment.interval.ms", "0",
               "group.coordinator.append.linger.ms", "0",
               "offsets.topic.num.partitions", "1"));
       return Kafka.callStatic(Kafka.type("kafka.server.KafkaConfig"), "fromProps", properties);
@@ -59,7 +63,9 @@ interface Coordinator {
   /** The coordinator that this version runs unless it is told otherwise. */
   static Coordinator on(OffsetsTopic topic, Settings settings) {
     Object config = settings.on(topic);
-    return isScala(config) ? new ScalaCoordinator(topic, config) : new ShardCoordinator(topic, config);
+    return isScala(config)
+        ? new ScalaCoordinator(topic, config)
+        : new ShardCoordinator(topic, config, settings.partitions);
   }
 
   /** From 4.0 on group.coordinator.new.enable is true by default; 4.0 still has both. */

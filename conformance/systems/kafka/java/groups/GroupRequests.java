@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.apache.kafka.common.message.JoinGroupResponseData;
+import org.apache.kafka.common.message.OffsetCommitRequestData;
 import org.apache.kafka.common.network.ClientInformation;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ApiKeys;
@@ -34,7 +35,8 @@ final class GroupRequests {
           ApiKeys.SYNC_GROUP, "syncGroup",
           ApiKeys.HEARTBEAT, "heartbeat",
           ApiKeys.LEAVE_GROUP, "leaveGroup",
-          ApiKeys.OFFSET_COMMIT, "commitOffsets");
+          ApiKeys.OFFSET_COMMIT, "commitOffsets",
+          ApiKeys.CONSUMER_GROUP_HEARTBEAT, "consumerGroupHeartbeat");
 
   private final Map<Long, Request> waiting = new LinkedHashMap<>();
 
@@ -47,8 +49,18 @@ final class GroupRequests {
     RequestHeader header = RequestHeader.parse(frame);
     ApiMessage body = header.apiKey().messageType.newRequest();
     body.read(new ByteBufferAccessor(frame), header.apiVersion());
+    if (body instanceof OffsetCommitRequestData commit) {
+      commit.topics().forEach(GroupRequests::identify);
+    }
     String method = METHODS.get(header.apiKey());
     waiting.put(number, new Request(header, call(coordinator, method, context(header), body)));
+  }
+
+  /** As KafkaApis does from 4.1 on with a topic that is named, and not given by its id. */
+  private static void identify(OffsetCommitRequestData.OffsetCommitRequestTopic topic) {
+    if (Kafka.has(topic, "topicId") && topic.name().equals(Metadata.TOPIC)) {
+      Kafka.call(topic, "setTopicId", Metadata.TOPIC_ID);
+    }
   }
 
   /** Calls a method of Kafka's interface GroupCoordinator. */

@@ -7,7 +7,11 @@ import java.io.File;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.common.message.DeleteGroupsResponseData.DeletableGroupResultCollection;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
@@ -17,6 +21,7 @@ import org.apache.kafka.common.requests.RequestHeader;
 final class Groups {
   static final String PREFIX = "group_";
   static final String GROUP = "group";
+  private static final int UNLIMITED = Integer.MAX_VALUE;
 
   private final ObjectMapper json = new ObjectMapper();
   private final OffsetsTopic topic;
@@ -35,13 +40,20 @@ final class Groups {
   String run(String name, JsonNode command) throws IOException {
     switch (name) {
       case "group_reset" ->
-          reset(new Coordinator.Settings(command.get("max_size").asInt(), command.get("initial_delay_ms").asInt()));
+          reset(
+              new Coordinator.Settings(
+                  command.path("max_size").asInt(UNLIMITED),
+                  command.path("initial_delay_ms").asInt(),
+                  command.path("partitions").asInt()));
       case "group_request" -> request(command);
       case "group_fire" -> fire(Coordinator.Kind.valueOf(command.get("kind").asText()), command.get("member"));
       case "group_fail_over" -> failOver();
       case "group_delete" -> delete();
       case "group_view" -> {
-        return view();
+        return view(this::classicGroup);
+      }
+      case "group_consumer_view" -> {
+        return view(this::consumerGroup);
       }
       default -> throw new IllegalArgumentException("no command is called " + name);
     }
@@ -69,12 +81,29 @@ final class Groups {
   private void request(JsonNode command) throws IOException {
     ByteBuffer frame = ByteBuffer.wrap(command.get("frame").binaryValue());
     Runnable handle = () -> requests.handle(current, command.get("number").asLong(), frame);
-    if (command.get("refuse_append").asBoolean()) {
+    if (command.has("target")) {
+      ((ShardCoordinator) current).assignor().whileChosen(target(command.get("target")), handle);
+    } else if (command.path("refuse_append").asBoolean()) {
       topic.whileRefusing(handle);
     } else {
       handle.run();
     }
     completeActions();
+  }
+
+  /** Partitions by member id; null where the harness chooses none. */
+  private static Map<String, Set<Integer>> target(JsonNode chosen) {
+    if (chosen.isNull()) {
+      return null;
+    }
+    Map<String, Set<Integer>> target = new HashMap<>();
+    chosen.fields().forEachRemaining(
+        each -> {
+          Set<Integer> partitions = new HashSet<>();
+          each.getValue().forEach(partition -> partitions.add(partition.asInt()));
+          target.put(each.getKey(), partitions);
+        });
+    return target;
   }
 
   /** As KafkaApis.handle does after each request. */
@@ -115,8 +144,13 @@ final class Groups {
     }
   }
 
-  /** [answers since the last view, the group, its record]. */
-  private String view() throws IOException {
+  /** Writes what a view has of the group. */
+  private interface GroupPart {
+    void write(JsonGenerator out) throws IOException;
+  }
+
+  /** [answers since the last view, ...the part of the group]. */
+  private String view(GroupPart group) throws IOException {
     StringWriter text = new StringWriter();
     try (JsonGenerator out = json.getFactory().createGenerator(text)) {
       out.setCodec(json);
@@ -129,10 +163,26 @@ final class Groups {
         out.writeEndArray();
       }
       out.writeEndArray();
-      GroupView.write(out, current, GROUP, requests);
-      GroupView.record(out, topic.lastGroup());
+      group.write(out);
       out.writeEndArray();
     }
     return text.toString();
+  }
+
+  /** The group, its record. */
+  private void classicGroup(JsonGenerator out) throws IOException {
+    GroupView.write(out, current, GROUP, requests);
+    GroupView.record(out, topic.lastGroup());
+  }
+
+  /** The group, the committed offset of each partition. */
+  private void consumerGroup(JsonGenerator out) throws IOException {
+    ShardCoordinator coordinator = (ShardCoordinator) current;
+    ConsumerGroupView.write(out, coordinator, GROUP);
+    out.writeStartArray();
+    for (int partition = 0; partition < settings.partitions(); partition++) {
+      out.writeNumber(coordinator.committed(GROUP, partition));
+    }
+    out.writeEndArray();
   }
 }

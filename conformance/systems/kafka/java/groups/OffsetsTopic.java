@@ -25,8 +25,6 @@ final class OffsetsTopic {
   private static final int EVERYTHING = 1 << 20;
 
   final BrokerProcess process;
-  final MetadataDelta delta;
-  final MetadataImage image;
   private final Object log;
   private GroupMetadataValue last;
   private long read;
@@ -42,8 +40,8 @@ final class OffsetsTopic {
             List.of(1, 2),
             MetadataVersion.latestProduction(),
             proposal -> new CompletableFuture<>());
-    delta = process.metadata.partition(PARTITION.topic(), leader());
-    image = process.metadata.publish(delta);
+    MetadataDelta delta = process.metadata.partition(PARTITION.topic(), leader());
+    MetadataImage image = process.metadata.publish(delta);
     Kafka.call(process.replicaManager, "applyDelta", delta.topicsDelta(), image);
     log = Kafka.orNull(Kafka.call(process.replicaManager, "getLog", PARTITION));
   }

@@ -11,9 +11,13 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.IntSupplier;
+import org.apache.kafka.common.message.ConsumerGroupDescribeResponseData;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
 import org.apache.kafka.server.util.timer.Timer;
 import org.apache.kafka.server.util.timer.TimerTask;
 
@@ -25,15 +29,25 @@ final class ShardCoordinator implements Coordinator {
   private static final String PACKAGE = "org.apache.kafka.coordinator.group.";
   private static final String RUNTIME = "org.apache.kafka.coordinator.common.runtime.";
 
+  /** How the keys of members' timers begin; then come the group and the member. */
+  private static final Map<String, Kind> OF_A_MEMBER =
+      Map.of("heartbeat-", Kind.HEARTBEAT, "session-timeout-", Kind.SESSION, "rebalance-timeout-", Kind.REBALANCE);
+
   private final OffsetsTopic topic;
   private final Object config;
   private final GroupTimers timers = new GroupTimers();
+  private final MetadataDelta delta;
+  private final MetadataImage image;
+  private final ChosenAssignor assignor;
   private final Object service;
   private final Object runtime;
 
-  ShardCoordinator(OffsetsTopic topic, Object config) {
+  ShardCoordinator(OffsetsTopic topic, Object config, int partitions) {
     this.topic = topic;
     this.config = config;
+    delta = topic.process.metadata.topic(partitions);
+    image = delta.apply(MetadataProvenance.EMPTY);
+    assignor = new ChosenAssignor(Kafka.call(config, "groupCoordinatorConfig"));
     service = build();
     runtime = Kafka.get(service, "runtime");
     runAtOnce();
@@ -42,9 +56,12 @@ final class ShardCoordinator implements Coordinator {
     Kafka.wireCall(service, update, type -> metadata(Kafka.raw(type)));
   }
 
-  /** The image or the delta; 4.2 takes both in a coordinator's own view of them. */
+  /** The image, its topics or the delta; 4.2 takes them in a coordinator's own view of them. */
   private Object metadata(Class<?> type) {
-    Object plain = type.getSimpleName().endsWith("MetadataImage") ? topic.image : topic.delta;
+    if (type.isInstance(image.topics())) {
+      return image.topics();
+    }
+    Object plain = type.getSimpleName().endsWith("MetadataImage") ? image : delta;
     return type.isInstance(plain)
         ? plain
         : Kafka.make(Kafka.type(RUNTIME + "KRaft" + type.getSimpleName()), plain);
@@ -170,13 +187,37 @@ final class ShardCoordinator implements Coordinator {
 
   @Override
   public Object group(String id) {
+    Object shard = shard();
+    return shard == null
+        ? null
+        : ((Map<?, ?>) Kafka.get(Kafka.get(shard, "groupMetadataManager"), "groups")).get(id);
+  }
+
+  /** What is loaded of the partition; null if nothing is. */
+  private Object shard() {
     Object context = ((Map<?, ?>) Kafka.get(runtime, "coordinators")).get(OffsetsTopic.PARTITION);
-    if (context == null) {
-      return null;
-    }
-    Object shard = Kafka.call(Kafka.get(context, "coordinator"), "coordinator");
-    Map<?, ?> groups = (Map<?, ?>) Kafka.get(Kafka.get(shard, "groupMetadataManager"), "groups");
-    return groups.get(id);
+    return context == null ? null : Kafka.call(Kafka.get(context, "coordinator"), "coordinator");
+  }
+
+  /** Decides the targets of groups of KIP-848. */
+  ChosenAssignor assignor() {
+    return assignor;
+  }
+
+  /** A member of KIP-848 as ConsumerGroupDescribe shows it; `target` is its Assignment. */
+  ConsumerGroupDescribeResponseData.Member described(Object member, Object target) {
+    return (ConsumerGroupDescribeResponseData.Member)
+        Kafka.wireCall(
+            member,
+            "asConsumerGroupDescribeMember",
+            type -> Kafka.raw(type).isInstance(target) ? target : metadata(Kafka.raw(type)));
+  }
+
+  /** The offset that a group has committed of a partition; -1 if none. */
+  long committed(String group, int partition) {
+    Object offsets = Kafka.get(shard(), "offsetMetadataManager");
+    Object offset = Kafka.call(offsets, "offset", group, Metadata.TOPIC, partition);
+    return offset == null ? -1 : Kafka.number(Kafka.get(offset, "committedOffset"));
   }
 
   @Override
@@ -184,20 +225,26 @@ final class ShardCoordinator implements Coordinator {
     List<GroupTimer> found = new ArrayList<>();
     for (TimerTask task : timers.pending()) {
       if (Kafka.has(task, "val$key")) { // others are the time limits of the runtime's events
-        found.add(timer((String) Kafka.get(task, "val$key"), group, task));
+        String key = (String) Kafka.get(task, "val$key");
+        Runnable fire = () -> timers.fire(task);
+        OF_A_MEMBER.forEach(
+            (start, kind) -> {
+              String before = start + group + "-";
+              if (key.startsWith(before)) {
+                found.add(new GroupTimer(kind, key.substring(before.length()), 0, fire));
+              }
+            });
+        if (key.equals("sync-" + group)) {
+          found.add(new GroupTimer(Kind.SYNC, null, 0, fire));
+        } else if (key.equals("join-" + group)) {
+          found.add(joinTimer(task, fire));
+        }
       }
     }
     return found;
   }
 
-  private GroupTimer timer(String key, String group, TimerTask task) {
-    Runnable fire = () -> timers.fire(task);
-    if (key.equals("sync-" + group)) {
-      return new GroupTimer(Kind.SYNC, null, 0, fire);
-    }
-    if (!key.equals("join-" + group)) {
-      return new GroupTimer(Kind.HEARTBEAT, key.substring(("heartbeat-" + group + "-").length()), 0, fire);
-    }
+  private static GroupTimer joinTimer(TimerTask task, Runnable fire) {
     // tryCompleteInitialRebalanceElseSchedule(groupId, delayMs, remainingMs), as a lambda.
     List<Object> numbers =
         Kafka.closedOver(Kafka.get(task, "val$operation")).stream().filter(Integer.class::isInstance).toList();

@@ -1,0 +1,69 @@
+package kconform;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.util.Collection;
+import java.util.Map;
+import org.apache.kafka.common.message.ConsumerGroupDescribeResponseData;
+
+/** Writes what a coordinator has of a group of KIP-848, read off its objects, as JSON arrays. */
+final class ConsumerGroupView {
+  private ConsumerGroupView() {}
+
+  /** [group epoch, assignment epoch, members]; null where there is no group. */
+  static void write(JsonGenerator out, ShardCoordinator coordinator, String id) throws IOException {
+    Object group = coordinator.group(id);
+    if (group == null) {
+      out.writeNull();
+      return;
+    }
+    out.writeStartArray();
+    out.writeNumber((int) Kafka.call(group, "groupEpoch"));
+    out.writeNumber((int) Kafka.call(group, "assignmentEpoch"));
+    out.writeStartArray();
+    for (Object member : ((Map<?, ?>) Kafka.call(group, "members")).values()) {
+      member(out, coordinator, group, member);
+    }
+    out.writeEndArray();
+    out.writeEndArray();
+  }
+
+  private static void member(JsonGenerator out, ShardCoordinator coordinator, Object group, Object member)
+      throws IOException {
+    Object id = Kafka.call(member, "memberId");
+    Object target = Kafka.call(group, "targetAssignment", id);
+    out.writeStartArray();
+    out.writeString((String) id);
+    out.writeString(Kafka.call(member, "state").toString());
+    out.writeNumber((int) Kafka.call(member, "memberEpoch"));
+    out.writeNumber((int) Kafka.call(member, "previousMemberEpoch"));
+    ofTopic(out, Kafka.call(member, "assignedPartitions"));
+    ofTopic(out, Kafka.call(member, "partitionsPendingRevocation"));
+    described(out, coordinator.described(member, target));
+    ofTopic(out, Kafka.call(target, "partitions"));
+    out.writeEndArray();
+  }
+
+  /** From 4.3 on partitions are mapped to the epochs in which they were assigned (KIP-1251). */
+  private static void ofTopic(JsonGenerator out, Object byTopic) throws IOException {
+    Object partitions = ((Map<?, ?>) byTopic).get(Metadata.TOPIC_ID);
+    out.writeStartArray();
+    if (partitions != null) {
+      for (Object partition : partitions instanceof Map<?, ?> map ? map.keySet() : (Collection<?>) partitions) {
+        out.writeNumber((int) partition);
+      }
+    }
+    out.writeEndArray();
+  }
+
+  private static void described(JsonGenerator out, ConsumerGroupDescribeResponseData.Member member)
+      throws IOException {
+    out.writeStartArray();
+    for (ConsumerGroupDescribeResponseData.TopicPartitions topic : member.assignment().topicPartitions()) {
+      for (int partition : topic.partitions()) {
+        out.writeNumber(partition);
+      }
+    }
+    out.writeEndArray();
+  }
+}
