@@ -102,14 +102,14 @@ class Absence:
         events: list[tuple[NextEvent, bool]] = []
         for number in self.order.ready(cut):
             sight = self.sights[number]
-            taken = self.candidates.taken(candidate, sight, problems)
-            for _, after in taken:
+            steps = self.candidates.taken(candidate, sight, problems)
+            for _, after in steps:
                 later = self.order.after(cut, number), after
                 following[later] = min(unseen, following.get(later, unseen))
             event = self._event(sight)
             if event is None or problems:
                 return None
-            events.append((event, bool(taken)))
+            events.append((event, bool(steps)))
         enabled = {action for action, _ in ways.steps}
         if not enabled:
             return []

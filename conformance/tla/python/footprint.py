@@ -45,32 +45,32 @@ class _Passed:
     """An expression or operator that a parameter stands for, and the names where it stands."""
 
     node: s.Argument
-    scope: _Scope
+    scope: _BoundNames
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
+class _BoundNames:
     """What bound names stand for; those that are not here may be anything."""
 
     names: Mapping[int, Value | _Passed]
     within: frozenset[int] = frozenset()
     """The operators that were entered."""
 
-    def without(self, binders: Iterable[s.Binder]) -> _Scope:
+    def without(self, binders: Iterable[s.Binder]) -> _BoundNames:
         """The same, where these names may be anything."""
         bound = {name.uid for binder in binders for name in binder.names}
         if bound.isdisjoint(self.names):
             return self
         kept = {uid: meaning for uid, meaning in self.names.items() if uid not in bound}
-        return _Scope(kept, self.within)
+        return _BoundNames(kept, self.within)
 
 
 def footprint(program: Program, analysis: Analysis, instance: ActionInstance) -> Footprint:
     """The places that an action instance may read or change in any state."""
-    outer = _Scope({})
+    outer = _BoundNames({})
     operators = {uid: _Passed(arg, outer) for uid, arg in instance.operators.items()}
     collector = _Collector(program, analysis)
-    collector.visit(instance.node, _Scope({**instance.values, **operators}))
+    collector.visit(instance.node, _BoundNames({**instance.values, **operators}))
     return Footprint(frozenset(collector.reads), frozenset(collector.writes))
 
 
@@ -83,7 +83,7 @@ class _Collector:
     reads: set[StatePlace] = field(default_factory=set)
     writes: set[StatePlace] = field(default_factory=set)
 
-    def visit(self, node: s.Argument, scope: _Scope) -> None:
+    def visit(self, node: s.Argument, scope: _BoundNames) -> None:
         """Note what a formula or expression may read or change."""
         match node:
             case s.Variable(name=name):
@@ -116,11 +116,11 @@ class _Collector:
                 else:
                     self._parts(node, scope)
 
-    def _parts(self, node: s.Argument, scope: _Scope) -> None:
+    def _parts(self, node: s.Argument, scope: _BoundNames) -> None:
         for child in s.children(node):
             self.visit(child, scope)
 
-    def _applied(self, function: s.Argument, key: Value | None, scope: _Scope) -> None:
+    def _applied(self, function: s.Argument, key: Value | None, scope: _BoundNames) -> None:
         function, scope = self._resolved(function, scope)
         if isinstance(function, s.Variable):
             self.reads.add((function.name, key))
@@ -130,7 +130,7 @@ class _Collector:
     # --- operators ------------------------------------------------------------------------------
 
     def _entered(
-        self, definition: s.Definition, args: tuple[s.Argument, ...], scope: _Scope
+        self, definition: s.Definition, args: tuple[s.Argument, ...], scope: _BoundNames
     ) -> None:
         """An operator's body, with its arguments in the place of its parameters."""
         inner = self._inner(definition, args, scope, scope)
@@ -141,9 +141,9 @@ class _Collector:
         self,
         definition: s.Definition,
         args: tuple[s.Argument, ...],
-        scope: _Scope,
-        around: _Scope,
-    ) -> _Scope | None:
+        scope: _BoundNames,
+        around: _BoundNames,
+    ) -> _BoundNames | None:
         """The names in an operator's body; None of a recursion, which is noted as a whole.
 
         `scope` is where the arguments stand, `around` where the operator is defined.
@@ -156,13 +156,13 @@ class _Collector:
             return None
         pairs = zip(definition.params, args, strict=True)
         names = {param.uid: self._passed(arg, scope) for param, arg in pairs}
-        return _Scope({**around.names, **names}, scope.within | {definition.uid})
+        return _BoundNames({**around.names, **names}, scope.within | {definition.uid})
 
-    def _passed(self, arg: s.Argument, scope: _Scope) -> Value | _Passed:
+    def _passed(self, arg: s.Argument, scope: _BoundNames) -> Value | _Passed:
         value = None if isinstance(arg, s.OperatorArg) else self._value(arg, scope)
         return _Passed(arg, scope) if value is None else value
 
-    def _passed_operator(self, uid: int, args: tuple[s.Argument, ...], scope: _Scope) -> None:
+    def _passed_operator(self, uid: int, args: tuple[s.Argument, ...], scope: _BoundNames) -> None:
         """A call of an operator that is a parameter."""
         passed = scope.names.get(uid)
         if not isinstance(passed, _Passed) or not isinstance(passed.node, s.OperatorArg):
@@ -171,7 +171,7 @@ class _Collector:
             return
         target, meaning = passed.node.target, self.program.meaning(passed.node)
         if isinstance(target, s.Bound):
-            outer = _Scope({**scope.names, **passed.scope.names}, scope.within)
+            outer = _BoundNames({**scope.names, **passed.scope.names}, scope.within)
             self._passed_operator(target.uid, args, outer)
         elif isinstance(meaning, s.Definition):
             inner = self._inner(meaning, args, scope, passed.scope)
@@ -183,7 +183,7 @@ class _Collector:
 
     # --- what is changed ------------------------------------------------------------------------
 
-    def _equation(self, left: s.Argument, right: s.Argument, scope: _Scope) -> None:
+    def _equation(self, left: s.Argument, right: s.Argument, scope: _BoundNames) -> None:
         """`left' = right`."""
         variable, at = self._resolved(left, scope)
         if isinstance(variable, s.Variable):
@@ -192,7 +192,7 @@ class _Collector:
         self._whole(variable, at, changed=True)
         self.visit(right, scope)
 
-    def _assigned(self, name: str, value: s.Argument, scope: _Scope) -> None:
+    def _assigned(self, name: str, value: s.Argument, scope: _BoundNames) -> None:
         """A variable's next value."""
         value, scope = self._resolved(value, scope)
         match value:
@@ -222,7 +222,7 @@ class _Collector:
                 self._write(name, None)
                 self.visit(value, scope)
 
-    def _resolved(self, node: s.Argument, scope: _Scope) -> tuple[s.Argument, _Scope]:
+    def _resolved(self, node: s.Argument, scope: _BoundNames) -> tuple[s.Argument, _BoundNames]:
         """The expression that a parameter stands for, and where it stands."""
         while isinstance(node, s.Bound):
             passed = scope.names.get(node.uid)
@@ -237,7 +237,7 @@ class _Collector:
         self.reads.add((name, key))
         self.writes.add((name, key))
 
-    def _whole(self, node: s.Argument, scope: _Scope, *, changed: bool = False) -> None:
+    def _whole(self, node: s.Argument, scope: _BoundNames, *, changed: bool = False) -> None:
         """Every variable of a formula, changed too if it has primes."""
         facts = self.analysis.of(node)
         changed = changed or facts.primes
@@ -252,11 +252,11 @@ class _Collector:
 
     # --- arguments ----------------------------------------------------------------------------
 
-    def _key(self, node: s.Argument, scope: _Scope) -> Value | None:
+    def _key(self, node: s.Argument, scope: _BoundNames) -> Value | None:
         value = self._value(node, scope)
         return value if type(value) in _KEYS else None
 
-    def _value(self, node: s.Argument, scope: _Scope) -> Value | None:
+    def _value(self, node: s.Argument, scope: _BoundNames) -> Value | None:
         """The value of a name or literal that is the same in all states; None of all else."""
         match node:
             case s.Number(value=value):
