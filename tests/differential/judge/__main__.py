@@ -128,7 +128,9 @@ def _case(system: System, number: int, rng: random.Random) -> Case:
         each=rules.each,
     )
     recording = Recording(f"run-{number}", read, "run:1")
-    return Case(system, recording, rules, guarantee, limits, rng.choice([0, 3, 1_000]), rng.random() < 0.5)
+    return Case(
+        system, recording, rules, guarantee, limits, rng.choice([0, 3, 1_000]), rng.random() < 0.5
+    )
 
 
 def _rules(system: System, rng: random.Random) -> Rules:
