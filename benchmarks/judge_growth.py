@@ -5,7 +5,9 @@ recorded, and no event shows a variable. Every length is judged in one run, in p
 compiling included; the last column is the cost of an event beside that of the shortest recording.
 Then a recorded group of
 consumers (a random behaviour of the specification, as the members see it) of which a share of the
-events was removed. Each recording is judged alone, from nothing.
+events was removed. At last a lie: a lock is taken twice, where only asking and queueing may go
+unseen. It is judged with the proof of absence by all unseen steps, and with that by those that
+matter. Each recording is judged alone, from nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
+from conformance.judge.absence import Absence
 from conformance.judge.budget import JudgeLimits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
@@ -90,6 +94,8 @@ def main() -> None:
     parser.add_argument("--hidden", type=float, default=1 / 3)
     parser.add_argument("--group", default="group/dynamic-2m")
     parser.add_argument("--group-events", type=int, default=100)
+    parser.add_argument("--lies", type=int, nargs="*", default=[5, 6], help="processes")
+    parser.add_argument("--lie-events", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     print(f"{'lock of':>8} {'events':>7} {'verdict':>13} {'unseen':>7} {'tried':>10} {'s':>8}")
@@ -109,6 +115,17 @@ def main() -> None:
         shown = spec.variables[: len(spec.variables) // 3]
         recording = hidden(spec, options.group_events, share, options.seed, shown=shown)
         print(timed(spec, recording).row(f"{share:.0%}"))
+    print(f"\n{'lie in':>8} {'events':>7} {'verdict':>13} {'unseen':>7} {'tried':>10} {'s':>8}")
+    for processes in options.lies:
+        with tempfile.TemporaryDirectory() as folder:
+            spec = lock(Path(folder), processes)
+        recording = lie(spec, options.lie_events, options.seed)
+        with patch.object(Absence, "of", return_value=None):
+            everything = timed(spec, recording, QUEUEING)
+        matter = timed(spec, recording, QUEUEING)
+        print(f"{everything.row(processes)}   all unseen steps")
+        ratio = everything.seconds / matter.seconds
+        print(f"{matter.row(processes)}   those that matter: {ratio:.1f} times as fast")
 
 
 def lock(folder: Path, processes: int) -> Spec:
@@ -143,9 +160,31 @@ def hidden(spec: Spec, count: int, share: float, seed: int, *, shown: Sequence[s
     return Recording(f"run-{seed}", tuple(events), "benchmark")
 
 
-def timed(spec: Spec, recording: Recording) -> Measured:
-    """Judge it, where every action may have gone unseen."""
-    silent = tuple(map(ActionPattern, spec.kinds))
+QUEUEING = ("Ask", "Queue")
+
+
+def lie(spec: Spec, count: int, seed: int) -> Recording:
+    """So many events of the lock; two thirds of asking and queueing go unseen. The first Take of
+    the second half is there twice."""
+    rng = random.Random(seed)
+    state = next(iter(spec.initial_states()))
+    events: list[Event] = []
+    row = 0
+    while len(events) < count:
+        action, state = rng.choice(spec.successors(state))
+        if action.name in QUEUEING and rng.random() < 2 / 3 and row < STEPS:
+            row += 1
+            continue
+        row = 0
+        events.append(Event((ActionPattern(action.name, action.args),)))
+    takes = (n for n, event in enumerate(events) if event.actions[0].name == "Take")
+    at = next(number for number in takes if number > count // 2)
+    return Recording(f"lie-{seed}", (*events[: at + 1], *events[at:]), "benchmark")
+
+
+def timed(spec: Spec, recording: Recording, unseen: Sequence[str] = ()) -> Measured:
+    """Judge it, where every action may have gone unseen, or these."""
+    silent = tuple(map(ActionPattern, unseen or spec.kinds))
     mapping = Mapping(declared=True, silent=silent, limits=JudgeLimits(STEPS))
     began = time.process_time()
     judgement = Judge(spec, mapping).judge(recording)

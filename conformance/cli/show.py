@@ -48,7 +48,7 @@ def show(
     """Print a formula or action in TLA+, and its translation into Python and Spark SQL."""
     with session("show", as_json=as_json) as work:
         wanted = _stages(python=python, spark=spark, every=stages)
-        prepared = _prepared(name, model, config, typed="formula" in wanted)
+        prepared = _prepared(name, model, config, typed=wanted is None or "formula" in wanted)
         shown = stages_of(prepared.spec, name, wanted)
         if model is None:
             work.say(f"--- model {prepared.model.name}, the smallest that has it\n")
@@ -64,10 +64,10 @@ def show(
         )
 
 
-def _stages(*, python: bool, spark: bool, every: bool) -> tuple[str, ...]:
-    """The names of the stages, in the pipeline's order."""
+def _stages(*, python: bool, spark: bool, every: bool) -> tuple[str, ...] | None:
+    """The names of the stages, in the pipeline's order; None: all that there are."""
     if every or not (python or spark):
-        return tuple(STAGES)
+        return None
     wanted = {*(PYTHON if python else ()), *(SPARK if spark else ())}
     return tuple(stage for stage in STAGES if stage in wanted)
 

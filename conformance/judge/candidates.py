@@ -18,6 +18,7 @@ from typing import NamedTuple, cast
 from conformance.errors import SpecError
 from conformance.judge.budget import Budget, JudgeLimits
 from conformance.judge.events import Event
+from conformance.judge.independence import Independence
 from conformance.judge.patience import Patience
 from conformance.judge.steps import Step, Steps
 from conformance.tla import (
@@ -360,6 +361,11 @@ class Candidates:
                 return self._steps.read(candidate.state, sight.actions, processes)
         except SpecError:  # whoever takes the step says so
             return frozenset()
+
+    @property
+    def independence(self) -> Independence | None:
+        """Which unseen steps matter to events; None if that is not known."""
+        return self._steps.independence
 
     def unseen(self, candidate: Candidate, owner: str | None) -> SuccessorSteps:
         """The steps that may happen unseen in a state, before an event of this owner."""

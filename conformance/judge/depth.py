@@ -26,16 +26,18 @@ explanation. So the reduction is sound.
 **The bound is deepened.** A search with a reach and a bound of b unseen steps has a purse of its
 own, whatever the largest bound is: first a small one for each b from 0 on, then a larger one. A
 search that ended without having spent its purse need not be made again; if it had all steps and was
-never held up by its bound, there is no explanation at all.
+never held up by its bound, there is no explanation at all. After the searches with one purse,
+`judge.absence` has the same purse to show that there is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
+from conformance.judge.absence import Absence
 from conformance.judge.budget import Budget, JudgeLimits, LimitReached, MemorySpent
 from conformance.judge.candidates import NO_LOAD, Candidate, Candidates, Load, Origin, Sight
 from conformance.judge.order import Cut, Order
@@ -67,9 +69,9 @@ class DepthFirstResult:
 
     start: tuple[Cut, Candidate]
     path: tuple[Move, ...] | None
-    """The moves that explain all events, from the start; None if none were found."""
-    absent: bool
-    """Whether there are none within the bound."""
+    """The moves that explain the events, from the start; None if none were found."""
+    most: int | None
+    """The number of events beyond which no behaviour goes, as was shown; else None."""
     tried: int
 
 
@@ -89,12 +91,20 @@ def explanation(
     initial: Sequence[State],
     base: int,
     tell: Callable[[int], None],
+    total: int | None = None,
 ) -> DepthFirstResult:
-    """Look for one explanation; `base` are the bytes that the process held before."""
+    """Look for one explanation; `base` are the bytes that the process held before.
+
+    `total`: of so many events; it is known then that nothing shows the absence of that but a
+    search of this module.
+    """
     limits, start = candidates.limits, candidates.start(initial)
+    ask = Absence.of(candidates, sights, order) if total is None else None
+    wanted = len(sights) if total is None else total
     reaches = Reach if any(map(_named_by, sights)) else (Reach.ALL,)
     bounds = range(limits.silent + 1)
     left = {(reach, bound): limits.seconds for reach in reaches for bound in bounds}
+    nowhere = DepthFirstResult((order.start, start.members[0]), None, None, 0)
     tried = 0
     for number, states in enumerate(_purses(limits, len(sights))):
         for reach, bound in list(left):
@@ -102,26 +112,34 @@ def explanation(
                 continue  # the largest purse is for searches that can show that there is none
             seconds = left[reach, bound]
             budget = Budget(limits, states, 0, base=base, tell=tell, seconds=seconds)
-            attempt = _DepthFirst(candidates, sights, order, budget, reach, bound)
+            attempt = _DepthFirst(candidates, sights, order, budget, reach, bound, wanted)
             try:
                 path = attempt.path(start.members)
             except MemorySpent:
                 candidates.crowded = True
-                return DepthFirstResult((order.start, start.members[0]), None, False, tried)
+                return replace(nowhere, tried=tried)
             except LimitReached:
                 path = None
             tried += budget.tried
             left[reach, bound] = budget.left
             if path is not None:
                 first = path[0].origin.candidate if path else start.members[0]
-                return DepthFirstResult((order.start, first), tuple(path), False, tried)
+                return DepthFirstResult((order.start, first), tuple(path), None, tried)
             if attempt.exhausted:
                 if attempt.proves_absence(bound == limits.silent):
-                    return DepthFirstResult((order.start, start.members[0]), None, True, tried)
+                    return replace(nowhere, most=attempt.deepest, tried=tried)
                 del left[reach, bound]
             elif left[reach, bound] <= 0:
                 del left[reach, bound]
-    return DepthFirstResult((order.start, start.members[0]), None, False, tried)
+        if ask is not None:
+            budget = Budget(limits, states, 0, base=base)
+            most = ask.most(initial, budget)
+            tried += budget.tried
+            if most is not None:
+                return replace(nowhere, most=most, tried=tried)
+            if ask.ended:
+                ask = None
+    return replace(nowhere, tried=tried)
 
 
 def _purses(limits: JudgeLimits, events: int) -> Iterator[int]:
@@ -169,7 +187,11 @@ class _DepthFirst:
     budget: Budget
     reach: Reach
     bound: int
+    total: int
+    """The number of events to explain."""
     exhausted: bool = False
+    deepest: int = 0
+    """The largest number of events that were explained."""
     bounded: bool = False
     """Whether one step more might have led further."""
     problems: dict[str, None] = field(default_factory=dict)
@@ -189,7 +211,7 @@ class _DepthFirst:
 
     def path(self, start: Iterable[Candidate]) -> list[Move] | None:
         """The moves that explain all events, None if there are none. Spent as of `Budget`."""
-        total, cut = len(self.sights), self.order.start
+        total, cut = self.total, self.order.start
         for candidate in start:
             self._entered.add((cut, candidate))
             moves, ahead = list[Move](), [self._moves(cut, candidate)]
@@ -202,6 +224,7 @@ class _DepthFirst:
                 elif (move.cut, move.after) not in self._entered:
                     self._entered.add((move.cut, move.after))
                     moves.append(move)
+                    self.deepest = max(self.deepest, len(moves))
                     ahead.append(self._moves(move.cut, move.after))
                     self.budget.tell(len(moves))
             if len(moves) == total:

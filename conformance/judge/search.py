@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -239,9 +240,10 @@ def search(
 
     1. All behaviours, as long as they are few. Recordings of one system share what it computes.
     2. One explanation, depth first (`judge.depth`). `accepts` may refuse it, if more has to be
-       known of all behaviours. If it shows that there is none, the third search needs no bound on
-       candidates; but that is no verdict: a failure is the third search's to show.
-    3. All behaviours, within the limits: it shows that there is no explanation, and where it ends.
+       known of all behaviours. Where it is shown that no behaviour explains more than some of the
+       events, one behaviour that explains these is the end of the search.
+    3. All behaviours, within the limits. If it is known that none explains all, without a bound on
+       candidates: it shows where they end.
 
     No search takes anything from what another one may spend. The second tries each bound on unseen
     steps from 0 up by itself, so a larger bound loses nothing that a smaller one finds.
@@ -266,7 +268,17 @@ def search(
     item = None if chosen.path is None else _chosen(candidates, chosen, result)
     if item is not None and accepts(item.trail):
         return item
-    if chosen.absent:
+    absent = chosen.path is None and chosen.most is not None
+    tried = result.tried + chosen.tried
+    while chosen.path is None and chosen.most is not None:
+        total = chosen.most
+        chosen = explanation(candidates, sights, order, initial, base, tell, total)
+        tried += chosen.tried
+    if absent and chosen.path is not None:
+        ending = _ending(candidates, replace(chosen, tried=tried), order, sights, base)
+        if accepts(ending.trail):
+            return ending
+    if absent:
         unbounded = replace(limits, candidates=sys.maxsize)
         candidates = candidates.apart(unbounded)
         sights = [candidates.again(sight) for sight in sights]
@@ -288,6 +300,29 @@ def _chosen(
     candidates: Candidates, chosen: DepthFirstResult, few: EventSearchResult
 ) -> EventSearchResult:
     """One explanation as a trail, with the reason why not all of them were looked at."""
+    trail = _trail(candidates, chosen)
+    return EventSearchResult(trail, True, (), few.limits, few.tried + chosen.tried)
+
+
+def _ending(
+    candidates: Candidates,
+    chosen: DepthFirstResult,
+    order: Order,
+    sights: Sequence[Sight],
+    base: int,
+) -> EventSearchResult:
+    """An explanation of as many events as any behaviour explains, and the events after it."""
+    trail = _trail(candidates, chosen)
+    end = trail.level(len(trail) - 1)
+    budget = Budget(candidates.limits, _FEW_STATES, _FEW, strict=True, base=base)
+    with suppress(LimitReached):  # the closures only say more of why the events are blocked
+        for cut, reached in end.items():
+            for event in order.ready(cut):
+                candidates.closure(reached.candidates, budget, sights[event].owner)
+    return EventSearchResult(trail, False, _blocked(end, order, sights), (), chosen.tried)
+
+
+def _trail(candidates: Candidates, chosen: DepthFirstResult) -> Trail:
     cut, first = chosen.start
     levels: list[Level] = [{cut: CutCandidates(candidates.among((first,)), ())}]
     for move in chosen.path or ():
@@ -297,7 +332,20 @@ def _chosen(
         arrival = Arrival(here, {move.after: origin}, {move.after: (before,)}, 1)
         levels.append({move.cut: CutCandidates(here, (CutArrival(cut, move.event, arrival),))})
         cut = move.cut
-    return EventSearchResult(_Levels(levels), True, (), few.limits, few.tried + chosen.tried)
+    return _Levels(levels)
+
+
+def _blocked(level: Level, order: Order, sights: Sequence[Sight]) -> tuple[BlockedEvent, ...]:
+    """The events that might have been next. Where time ran out, they were not all tried."""
+    states: dict[int, list[State]] = {}
+    for cut, reached in level.items():
+        for event in order.ready(cut):
+            closure = reached.candidates.closures.get(sights[event].owner)
+            tried: Iterable[Candidate] = closure.reached if closure else reached.candidates.members
+            states.setdefault(event, []).extend(candidate.state for candidate in tried)
+    return tuple(
+        BlockedEvent(event, tuple(tried[:_KEPT]), len(tried)) for event, tried in states.items()
+    )
 
 
 class _EventSearch:
@@ -400,18 +448,7 @@ class _EventSearch:
         return CutCandidates(self._candidates.among(dict.fromkeys(each)), tuple(ways))
 
     def _blocked(self, level: Level) -> tuple[BlockedEvent, ...]:
-        """The events that might have been next. Where time ran out, they were not all tried."""
-        states: dict[int, list[State]] = {}
-        for cut, reached in level.items():
-            for event in self._order.ready(cut):
-                closure = reached.candidates.closures.get(self._sights[event].owner)
-                tried: Iterable[Candidate] = (
-                    closure.reached if closure else reached.candidates.members
-                )
-                states.setdefault(event, []).extend(candidate.state for candidate in tried)
-        return tuple(
-            BlockedEvent(event, tuple(tried[:_KEPT]), len(tried)) for event, tried in states.items()
-        )
+        return _blocked(level, self._order, self._sights)
 
     def _within_limit(self, level: Level, done: int) -> Level:
         """The level itself, or as much of it as may be kept: what needed fewest unseen steps."""

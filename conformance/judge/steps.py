@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from itertools import chain
 from typing import Protocol
 
+from conformance.judge.independence import Independence
 from conformance.tla import (
     Action,
     ActionPattern,
@@ -48,6 +50,10 @@ class Steps(Protocol):
 
     def owner(self, process: str, actions: Sequence[ActionPattern]) -> str | None:
         """Whose an event is, if that decides what may happen unseen directly before it."""
+
+    @property
+    def independence(self) -> Independence | None:
+        """Which of the actions that may go unseen matter to others; None if that is not known."""
 
 
 class BoundSpecSteps:
@@ -122,6 +128,10 @@ class BoundSpecSteps:
         if self._directly is None:
             return None
         return process or (process_of(actions[0].args or ()) if len(actions) == 1 else None)
+
+    @cached_property
+    def independence(self) -> Independence | None:
+        return Independence.of(self._spec, (*self._silent.patterns, *self._directly_patterns))
 
 
 def _elements(value: Value) -> Iterator[Value]:

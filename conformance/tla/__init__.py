@@ -64,6 +64,10 @@ if TYPE_CHECKING:
     from conformance.tla.python.explain import (
         Explanation,
     )
+    from conformance.tla.python.footprint import (
+        Footprint,
+        StatePlace,
+    )
     from conformance.tla.python.labels import (
         TooManyInstances,
     )
@@ -181,6 +185,7 @@ _NAMES = {
     "python.spec": "Selection ActionFormula Property Spec StateFormula TracedAction bind",
     "semantics.errors": "EvaluationError",
     "semantics.temporal": "LIVENESS TemporalParts reader_of",
+    "python.footprint": "Footprint StatePlace",
     "python.labels": "TooManyInstances",
     "semantics.equality": "value_of",
     "semantics.sets": "Functions Records SymbolicSet",
@@ -246,6 +251,7 @@ __all__ = [
     "Expr",
     "Fingerprinter",
     "Fn",
+    "Footprint",
     "Functions",
     "ItfTrace",
     "Json",
@@ -274,6 +280,7 @@ __all__ = [
     "SpecError",
     "State",
     "StateFormula",
+    "StatePlace",
     "StateReader",
     "StructOf",
     "SymbolicSet",

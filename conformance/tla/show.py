@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front import syntax as s
@@ -105,16 +106,28 @@ class ShownDefinition:
 def show(
     spec: Spec, name: str, stages: Iterable[str] | None = None, *, schema: Schema | None = None
 ) -> list[StageText]:
-    """The stages (`STAGES`' names; all if none is named) of the operator of that name.
+    """The stages (`STAGES`' names) of the operator of that name.
 
+    If none is named, all; one that a back end cannot make says why instead.
     Without a `schema` Spark's columns have the types that the first `SAMPLE` states need.
-    SpecError if there is no such operator, UnsupportedError if a back end lacks something.
+    SpecError if there is no such operator, UnsupportedError if a back end lacks something that a
+    named stage needs.
     """
     subject = ShownDefinition(spec, name, schema)
-    chosen = tuple(STAGES) if stages is None else tuple(stages)
-    return [
-        StageText(stage, title, text) for stage in chosen for title, text in STAGES[stage](subject)
-    ]
+    if stages is None:
+        return [shown for stage in STAGES for shown in _if_supported(subject, stage)]
+    return [shown for stage in stages for shown in _stage(subject, stage)]
+
+
+def _stage(subject: ShownDefinition, stage: str) -> list[StageText]:
+    return [StageText(stage, title, text) for title, text in STAGES[stage](subject)]
+
+
+def _if_supported(subject: ShownDefinition, stage: str) -> list[StageText]:
+    try:
+        return _stage(subject, stage)
+    except UnsupportedError as error:
+        return [StageText(stage, f"{stage}: none", str(error))]
 
 
 def lacks_arguments(spec: Spec, name: str) -> bool:
@@ -291,21 +304,37 @@ def _types(subject: ShownDefinition) -> Titled:
 
 def _formula(subject: ShownDefinition) -> Titled:
     compiled = _compiled(subject)
-    yield "three-valued formula", "\n".join(_formula_lines(compiled.written, 0))
+    yield "three-valued formula", _shortened(_formula_lines(compiled.written, 0))
 
 
 def _sql(subject: ShownDefinition) -> Titled:
     compiled = _compiled(subject)
+    yield "Spark SQL", _shortened(_sql_lines(compiled))
+
+
+def _sql_lines(compiled: SparkFormula) -> Iterator[str]:
     plan = staged([compiled.node])
-    lines: list[str] = []
     for number, stage in enumerate(plan.stages, 1):
-        lines.append(f"stage {number}")
+        yield f"stage {number}"
         for name, text in stage.added:
-            lines += _indented(f"{text} AS {name}", 1)
-    lines += ["value", *(f"  {result}" for result in plan.results)]
+            yield from _indented(f"{text} AS {name}", 1)
+    yield from ("value", *(f"  {result}" for result in plan.results))
     if not compiled.total:
-        lines += ["where that is NULL", f"  {compiled.reason}"]
-    yield "Spark SQL", "\n".join(lines)
+        yield from ("where that is NULL", f"  {compiled.reason}")
+
+
+LINES = 10_000
+"""So many lines of Spark's stages are shown: what is shared below is written out at each place."""
+
+
+def _shortened(lines: Iterator[str]) -> str:
+    first = list(islice(lines, LINES))
+    if next(lines, None) is not None:
+        first.append(
+            f"... more than {LINES:,} lines: the others are left out. Show an operator that this "
+            "one calls."
+        )
+    return "\n".join(first)
 
 
 def _compiled(subject: ShownDefinition) -> SparkFormula:
@@ -390,45 +419,65 @@ def _indented(text: str, depth: int) -> Iterator[str]:
 WIDTH = 96
 """Signs of a line of SQL from which on its arguments get lines of their own."""
 
-_SIGNS = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|.", re.DOTALL)
-"""A quoted name or text, or one other sign."""
+_SIGNS = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|[(),]", re.DOTALL)
+"""A quoted name or text, a bracket or a comma."""
 
 
 def folded(sql: str, width: int = WIDTH) -> Iterator[str]:
     """An SQL expression in lines: a call too long for one has each argument on its own."""
-    opening, arguments, closing = _call(sql)
-    if len(sql) <= width or not arguments:
-        yield sql
-        return
-    yield opening
-    for number, argument in enumerate(arguments, 1):
-        *lines, last = folded(argument, width - 2)
-        yield from (f"  {line}" for line in lines)
-        yield f"  {last}{',' if number < len(arguments) else ''}"
-    yield closing
+    calls = _Calls(sql)
+    # What is left to do, the next last: a part of the text, its depth, what follows it.
+    ahead = [(0, len(sql), 0, "")]
+    while ahead:
+        begin, end, depth, after = ahead.pop()
+        call = calls.last(begin, end) if end - begin > width - 2 * depth else None
+        if call is None:
+            yield f"{'  ' * depth}{sql[begin:end]}{after}"
+            continue
+        yield f"{'  ' * depth}{sql[begin : call[0] + 1]}"
+        ahead.append((call[1], end, depth, after))
+        arguments = calls.arguments(*call)
+        for number, (first, last) in enumerate(reversed(arguments)):
+            ahead.append((first, last, depth + 1, "," if number else ""))
 
 
-def _call(sql: str) -> tuple[str, list[str], str]:
-    """`head(`, the arguments of the first call that lasts to the end, and what follows them."""
-    depth, start = 0, 0
-    arguments: list[str] = []
-    current = ""
-    for match in _SIGNS.finditer(sql):
-        sign = match[0]
-        depth -= sign == ")"
-        if depth == 0 and sign == "(":
-            start, current, arguments = match.end(), "", []
-        elif (sign == "," and depth == 1) or (sign == ")" and depth == 0):
-            arguments.append(current.strip())
-            current = ""
-        elif start:
-            current += sign
-        depth += sign == "("
-        if depth == 0 and sign == ")" and match.end() < len(sql):
-            end = match.start()
-            if "(" not in sql[match.end() :]:
-                return sql[:start], arguments, sql[end:]
-    return sql[:start], arguments, ")"
+class _Calls:
+    """Where the brackets and commas of an SQL expression are; what is quoted has none."""
+
+    def __init__(self, sql: str) -> None:
+        self._sql = sql
+        self._closing: list[int] = []
+        self._opening: list[int] = []
+        """Of each closing bracket."""
+        self._commas: dict[int, list[int]] = {}
+        """By the opening bracket."""
+        ahead: list[int] = []
+        for match in _SIGNS.finditer(sql):
+            if match[0] == "(":
+                ahead.append(match.start())
+                self._commas[match.start()] = []
+            elif match[0] == ")" and ahead:
+                self._closing.append(match.start())
+                self._opening.append(ahead.pop())
+            elif match[0] == "," and ahead:
+                self._commas[ahead[-1]].append(match.start())
+
+    def last(self, begin: int, end: int) -> tuple[int, int] | None:
+        """The brackets of the last call within a part of the text, if there is one."""
+        number = bisect_left(self._closing, end) - 1
+        if number < 0 or self._opening[number] < begin:
+            return None
+        return self._opening[number], self._closing[number]
+
+    def arguments(self, opening: int, closing: int) -> list[tuple[int, int]]:
+        """Where the arguments begin and end, without the space around them."""
+        places = [opening, *self._commas[opening], closing]
+        return [self._stripped(first + 1, last) for first, last in pairwise(places)]
+
+    def _stripped(self, begin: int, end: int) -> tuple[int, int]:
+        text = self._sql[begin:end]
+        begin += len(text) - len(text.lstrip())
+        return begin, max(begin, end - (len(text) - len(text.rstrip())))
 
 
 STAGES: Mapping[str, Callable[[ShownDefinition], Titled]] = {

@@ -15,6 +15,7 @@ from conformance.tla.front.config import ModelConfig
 from conformance.tla.python.behaviours import BehaviourReader
 from conformance.tla.python.branches import Branches
 from conformance.tla.python.explain import Explainer, Explanation
+from conformance.tla.python.footprint import Footprint, footprint
 from conformance.tla.python.labels import ActionInstance, ActionLister
 from conformance.tla.python.machine import Instance, Machine, Search, Successor
 from conformance.tla.python.scope import Kind, kind_of
@@ -22,6 +23,7 @@ from conformance.tla.python.session import TlcSession
 from conformance.tla.python.traced import (
     UNDEFINED,
     ChangedVariable,
+    Read,
     Reads,
     TracedVariable,
     result_at,
@@ -161,6 +163,17 @@ class TracedAction:
             for index, argument in reads.order
         )
         return [value for value in values if value is not None]
+
+    def refusal(self, state: State) -> Collection[Read] | None:
+        """What the instance reads of a state in which it is not possible, to see that.
+
+        None where it is possible, or where something that it needs has no value.
+        """
+        reads = Reads(state, frozenset())
+        try:
+            return None if self.trace(reads) else reads.order
+        except UNDEFINED:
+            return None
 
     def trace(self, reads: Reads) -> list[TracedSuccessor]:
         """The successors of `reads.state`, which then knows what was read."""
@@ -440,6 +453,25 @@ class Spec:
             )
             for instance in item.instances
         )
+
+    def footprints(
+        self, patterns: Sequence[ActionPattern], most: int
+    ) -> Mapping[Action, Footprint] | None:
+        """What the instances that the patterns admit may read or change, by their names.
+
+        None if there are more of them, or where the next-state relation depends on more than the
+        state; errors as of `select`.
+        """
+        analysis, result = self.machine.analysis, dict[Action, Footprint]()
+        instances = self._matching(patterns)
+        depends = analysis.of(self._init_and_next[1].body).impure - {RECURSIVE}
+        if depends or len(instances) > most:
+            return None
+        for instance in instances:
+            places = footprint(self.program, analysis, instance)
+            known = result.get(instance.action)
+            result[instance.action] = places if known is None else known.joined(places)
+        return result
 
     @cached_property
     def _tracer(self) -> Machine:

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.main import load
+from conformance.tla.show import folded
 
 MODULE = """---- MODULE Clock ----
 EXTENDS Integers
@@ -109,3 +110,38 @@ def test_a_folder_of_models_is_too_much() -> None:
     code, output = run("TypeOK", "--model", "replication")
     assert code == 2
     assert "name one" in output
+
+
+@pytest.mark.tlc
+def test_a_back_end_that_lacks_something_says_so_beside_the_other_stages(tmp_path: Path) -> None:
+    (tmp_path / "Clock.cfg").write_text(CONFIG)
+    text = MODULE.replace("Early ==", "Odd == CHOOSE f \\in [Nat -> {0}] : f[h] = 0\nEarly ==")
+    (tmp_path / "Clock.tla").write_text(text)
+    path = str(tmp_path / "Clock.tla")
+    code, output = run("Odd", "--model", path, "--json")
+    stages = {one["stage"]: one for one in json.loads(output)["stages"]}
+    assert code == 0
+    assert stages["sql"]["title"] == "sql: none"
+    assert "Spark back end" in stages["sql"]["text"]
+    code, output = run("Odd", "--model", path, "--spark")
+    assert code == 2
+    assert "Spark back end" in output
+
+
+@pytest.mark.tlc
+def test_what_is_shown_of_a_large_formula_ends(clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conformance.tla.show.LINES", 2)
+    code, output = run("Next", "--model", clock, "--spark", "--json")
+    stages = {one["stage"]: one["text"] for one in json.loads(output)["stages"]}
+    assert code == 0
+    assert "more than 2 lines" in stages["formula"]
+    assert len(stages["formula"].splitlines()) == 3
+
+
+def test_a_call_is_folded_whatever_is_quoted_after_it() -> None:
+    sql = f"first({', '.join(['argument'] * 12)}) = last('(', `,`)[0] AND '(' = x"
+    lines = list(folded(sql, 60))
+    assert (
+        "".join(line.strip() + " " for line in lines).split()
+        == sql.replace("last(", "last( ").replace("`,`)", "`,` )").split()
+    )

@@ -318,7 +318,7 @@ def test_unseen_steps_of_the_processes_that_an_event_waits_for_come_first(tmp_pa
 def test_no_explanation_is_proved_depth_first_where_candidates_are_too_many(
     spec: Spec, tmp_path: Path
 ) -> None:
-    """Then all of them are followed, so the failure is told like any other."""
+    """Then one that explains as many events as any is found, and told like any other failure."""
     limits = "[limits]\ncandidates = 1\n"
     found = judged(
         spec,
@@ -329,6 +329,18 @@ def test_no_explanation_is_proved_depth_first_where_candidates_are_too_many(
     assert (found.verdict, found.explained) == (FAIL, 1)
     assert found.failure is not None
     assert found.failure.candidates > 1
+
+
+def test_absence_is_proved_by_the_unseen_steps_that_matter(tmp_path: Path) -> None:
+    """Nine clients may have asked in any order, which says nothing of the one who releases."""
+    clients = ", ".join(f'"c{number}"' for number in range(10))
+    queue = small_spec(tmp_path, QUEUE, f"CONSTANT Clients = {{{clients}}}")
+    text = '[silent]\nactions = ["Ask"]\nsteps = 9\n[limits]\nstates = 300'
+    events = [act("Ask", "c1"), act("Release", "c0")]
+    judgement = judged(queue, mapping(tmp_path, text), *events, invariants=(), properties=())
+    assert (judgement.verdict, judgement.explained) == (FAIL, 1), judgement.reason
+    assert judgement.failure is not None
+    assert judgement.failure.event.startswith("Release")
 
 
 def test_an_explanation_that_violates_a_formula_is_not_enough(spec: Spec, tmp_path: Path) -> None:
