@@ -46,13 +46,7 @@ def junit_test(
             f"JUnit tests are written for Kafka 4.0.0 and later, not for {jars.version}. Name a "
             "release with --kafka."
         )
-    scene: replica.ReplicaScene | runtime.RuntimeScene
-    if "fetchState" in behaviour.variables:
-        scene, template = replica.ReplicaScene.of(behaviour), replica.TEMPLATE
-    elif "tenure" in behaviour.variables:
-        scene, template = runtime.RuntimeScene.of(behaviour, constants), runtime.TEMPLATE
-    else:
-        raise Unsayable("it is of no protocol that tests are written for")
+    scene, template = scene_of(behaviour, constants)
     test = scene.test()
     title = deviation.title if deviation else "agrees with the specification"
     values = {
@@ -64,6 +58,17 @@ def junit_test(
         **scene.placeholders,
     }
     return rendered(Path(__file__).parent / template, values, scene.parts(test), jars)
+
+
+def scene_of(
+    behaviour: Behaviour, constants: Mapping[str, str]
+) -> tuple[replica.ReplicaScene | runtime.RuntimeScene, str]:
+    """The scene that says the behaviour, and its template. UserError if there is none."""
+    if "fetchState" in behaviour.variables:
+        return replica.ReplicaScene.of(behaviour), replica.TEMPLATE
+    if "tenure" in behaviour.variables:
+        return runtime.RuntimeScene.of(behaviour, constants), runtime.TEMPLATE
+    raise Unsayable("it is of no protocol that tests are written for")
 
 
 def class_name(deviation: Deviation | None) -> str:
