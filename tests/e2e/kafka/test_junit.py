@@ -48,7 +48,8 @@ def run(path: str, jars: KafkaJars, folder: Path) -> JUnitRun:
     options = ["execute", "--disable-banner", "--scan-classpath", str(classes)]
     ended = subprocess.run([*java, *options], capture_output=True, text=True, check=False)
     failed, successful = (
-        int(re.findall(rf"(\d+) tests {word}", ended.stdout)[0]) for word in ("failed", "successful")
+        int(re.findall(rf"(\d+) tests {word}", ended.stdout)[0])
+        for word in ("failed", "successful")
     )
     return JUnitRun(failed, successful, ended.stdout)
 
@@ -59,7 +60,11 @@ def run(path: str, jars: KafkaJars, folder: Path) -> JUnitRun:
         ("re-elected-leader", "4.4.0", "high watermark ==> expected: <0> but was: <1>"),
         ("kafka-18991", "4.0.0", "leader epochs of the records ==> expected: <[]> but was: <[1]>"),
         ("kafka-20845", "4.3.0", "k1 in memory ==> expected: <1> but was: <null>"),
-        ("full-batch-waits", "4.1.0", "what the log has ==> expected: <[k1=1, k2=1]> but was: <[]>"),
+        (
+            "full-batch-waits",
+            "4.1.0",
+            "what the log has ==> expected: <[k1=1, k2=1]> but was: <[]>",
+        ),
         ("stale-load", "4.4.0", "reads are answered ==> expected: <false> but was: <true>"),
     ],
 )

@@ -1,4 +1,4 @@
-"""KCONFORM_TLC=newest: a jar of the Maven repository takes the place of the default, or a paragraph."""
+"""KCONFORM_TLC=newest: the repository's jar takes the place of the default, or a paragraph."""
 
 from __future__ import annotations
 
