@@ -11,7 +11,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from benchmarks.brokers import ROOT
@@ -24,7 +23,7 @@ from conformance.report import card as cards
 from conformance.report.card import Departure
 from conformance.stages.story import StoryFile, read_story
 from conformance.story.behaviour import end_lines
-from conformance.systems.kafka.junit import OLDEST, class_name, scene_of
+from conformance.systems.kafka.junit import OLDEST, scene_of
 
 PAGE = ROOT / "docs" / "findings.md"
 CARDS = ROOT / "docs" / "cards"
@@ -181,8 +180,7 @@ def _commands(subject: Subject, deviation: Deviation, story: StoryFile) -> Itera
         system += "+client"
     yield f"    kconform replay {path} --system {system}"
     if subject.classes and _body(story) and release_of(release) >= OLDEST:
-        name = class_name(deviation)
-        yield f"    kconform story {path} --junit --kafka {release} -o {name}.java"
+        yield f"    kconform story {path} --junit --kafka {release}"
 
 
 def _steps(story: StoryFile) -> Iterator[str]:
@@ -225,7 +223,8 @@ def _met() -> Iterator[str]:
         yield f"`python -m experiments.score_cards {file.parent.name}` shows them."
         yield "No report of these was looked for; since when they are there was not tried."
         yield ""
-        yield from map(partial(_met_line, file.parent.name), found.items())
+        for entry in found.items():
+            yield from _bullet(_met_line(file.parent.name, entry))
         yield ""
 
 
@@ -234,7 +233,7 @@ def _met_line(folder: str, entry: tuple[Departure, Iterable[str]]) -> str:
     story = departure.story
     link = f" ([story](cards/{folder}/{story}))" if story.endswith(".json") else ""
     cost = f": {departure.consequence}" if departure.consequence else ""
-    return f"- {departure.title}{cost}, in {', '.join(sorted(set(suites)))}{link}"
+    return f"{departure.title}{cost}, in {', '.join(sorted(set(suites)))}{link}"
 
 
 def main() -> None:
