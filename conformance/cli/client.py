@@ -59,6 +59,7 @@ def client(
         request = ClientTestRequest(
             command, variant, examples, requests, jobs, patience, only, deviations
         )
+        work.header["seed"] = chosen
         tally = client_stage(context, request)
         for line in coverage_lines(tally):
             work.say(line)

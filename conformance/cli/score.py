@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -34,6 +35,8 @@ from conformance.report.card import ScoreCard
 from conformance.stages.score import card_of
 
 _CLIENT = "client:"
+_LONGEST = 80
+"""Characters of a folder's name that tell the subject."""
 
 
 def score(
@@ -118,7 +121,7 @@ def _card(
     file = Path(subject) / "card.json" if Path(subject).is_dir() else Path(subject)
     if file.suffix == ".json":
         return _read(work, file)
-    folder = output / "runs" / re.sub(r"[^A-Za-z0-9.]+", "-", subject).strip("-")
+    folder = output / "runs" / _slug(subject)
     try:
         with redirect_stdout(sys.stderr) if work.as_json else nullcontext():
             run(subject, folder)
@@ -126,6 +129,14 @@ def _card(
         if ended.code in (ExitCode.USAGE, ExitCode.INTERRUPTED, ExitCode.INTERNAL):
             raise
     return card_of(folder / "report.json", _factory(work, options.name(subject)))
+
+
+def _slug(subject: str) -> str:
+    """The name of the subject's folder; a client's command may be longer than a name can be."""
+    slug = re.sub(r"[^A-Za-z0-9.]+", "-", subject).strip("-")
+    if len(slug) <= _LONGEST:
+        return slug
+    return f"{slug[:_LONGEST]}-{hashlib.sha256(subject.encode()).hexdigest()[:8]}"
 
 
 def _factory(work: CommandSession, system: str | None) -> str:

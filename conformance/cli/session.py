@@ -26,6 +26,7 @@ from conformance.report.collect import SCHEMA_VERSION, Collector, Report
 from conformance.report.exercised import exercised_lines
 from conformance.report.files import Reports, reports
 from conformance.report.terminal import Terminal
+from conformance.stages.newest_tlc import use_newest_tlc
 from conformance.verdict import Verdict
 
 
@@ -111,6 +112,7 @@ def session(
         with Terminal(console) as terminal:
             collector = Collector(terminal)
             settings = load_settings(Path.cwd())
+            use_newest_tlc(tell=terminal.line)
             work = CommandSession(command, settings, collector, terminal.line, as_json=as_json)
             if report is not None or compare is not None:
                 work.report_to(report, compare)

@@ -9,12 +9,14 @@ from typing import Annotated
 import typer
 
 from conformance.cli.completion import model_names
+from conformance.cli.options import KafkaLibOption
 from conformance.cli.session import session
 from conformance.errors import ExitCode, UserError
 from conformance.files import check_file, written_aside
+from conformance.kafka.jars import NEWEST, chosen_jars
 from conformance.report import page
 from conformance.report.text import printable
-from conformance.stages.story import StoryFile, read_story
+from conformance.stages.story import StoryFile, junit_of, read_story
 from conformance.story.behaviour import end_lines, step_lines
 from conformance.story.exhibit import exhibit
 from conformance.story.scene import scene_of
@@ -33,19 +35,37 @@ def story(
             autocompletion=model_names,
         ),
     ] = None,
+    junit: Annotated[
+        bool, typer.Option("--junit", help="A JUnit test of Kafka's own classes.")
+    ] = False,
+    kafka: Annotated[
+        str | None,
+        typer.Option(help="Of --junit: the release.", show_default=NEWEST),
+    ] = None,
+    kafka_lib: KafkaLibOption = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Write here.", show_default="standard output"),
     ] = None,
 ) -> None:
-    """Tell or draw the behaviour of an ITF file: a divergence, a counterexample."""
+    """Tell or draw the behaviour of an ITF file: a divergence, a counterexample.
+
+    --junit writes a divergence of Kafka's classes as a test that needs nothing of kconform.
+    """
     with session("story", as_json=False):
-        if svg and html:
-            raise UserError("Give --svg or --html, not both.")
+        if svg + html + junit > 1:
+            raise UserError("Give one of --svg, --html and --junit.")
+        if not junit and (kafka or kafka_lib):
+            raise UserError(
+                "--kafka and --kafka-lib say whose classes --junit is for: give it, too."
+            )
         if output is not None:
             check_file(output)
         story_file = read_story(file, model)
-        text = _drawn(story_file, as_page=html) if svg or html else _text(story_file)
+        if junit:
+            text = junit_of(file, story_file, chosen_jars(kafka, kafka_lib))
+        else:
+            text = _drawn(story_file, as_page=html) if svg or html else _text(story_file)
         if output is None:
             sys.stdout.write(text)
             sys.stdout.flush()

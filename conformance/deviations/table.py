@@ -39,6 +39,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     other parts do otherwise is taken for known along the path of this deviation."""
     report: str = ""
     """Of the project itself: a JIRA with its pull request, or `no report known`."""
+    searched: str = ""
+    """Where and when a report was looked for, and what was found beside it."""
     title: str
     severity: DeviationSeverity
     description: str = ""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import DataError, UserError
 from conformance.inputs import read_text
+from conformance.kafka.jars import KafkaJars
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.pictures import picture_of
 from conformance.story.behaviour import Behaviour
 from conformance.story.itf import about, behaviour_of
 from conformance.story.picture import Picture
+from conformance.systems.kafka.factory import KafkaFactory
+from conformance.systems.kafka.junit import junit_test
 from conformance.tla import load_trace
 
 
@@ -22,6 +26,8 @@ class StoryFile:
     behaviour: Behaviour
     picture: Picture | None
     title: str
+    constants: Mapping[str, str]
+    """Of the model, as the file names them."""
 
 
 def read_story(path: Path, model: str | None = None) -> StoryFile:
@@ -39,7 +45,25 @@ def read_story(path: Path, model: str | None = None) -> StoryFile:
     meta = about(trace)
     named = str(meta.get("model", ""))
     title = ": ".join(filter(None, [named or path.name, str(meta.get("key", ""))]))
-    return StoryFile(behaviour_of(trace), _picture(model, named), title)
+    constants = meta.get("constants")
+    words = constants.items() if isinstance(constants, Mapping) else ()
+    return StoryFile(
+        behaviour_of(trace),
+        _picture(model, named),
+        title,
+        {str(name): str(value) for name, value in words},
+    )
+
+
+def junit_of(path: Path, story: StoryFile, jars: KafkaJars) -> str:
+    """A JUnit test of the file's behaviour, for the release of these jars (systems/kafka/junit).
+
+    A path of Kafka's table of deviations is told with the table's words. UserError if the file
+    is no departure of Kafka's classes, or the release is too old.
+    """
+    known = KafkaFactory(jars.version).deviations()
+    deviation = next((item for item in known if item.path == path.name), None)
+    return junit_test(story.behaviour, story.constants, jars, deviation)
 
 
 def _picture(wanted: str | None, named: str) -> Picture | None:

@@ -11,17 +11,21 @@ from pathlib import Path
 import pytest
 
 from conformance.config import DEFAULT_TIERS
+from conformance.deviations.declared import declare
 from conformance.events import Event, StageFinished
 from conformance.gate import plan
 from conformance.kafka.agent import BYTE_BUDDY
 from conformance.kafka.java import compile_java
 from conformance.kafka.maven import maven_jars
+from conformance.replay.engine import Divergence, Driver, close, run_path
+from conformance.replay.saved import wrapped
 from conformance.stages.budget import within_budget
 from conformance.stages.context import Context, one_model, workbench
-from conformance.stages.replay import replay
+from conformance.stages.deviations import deviations
+from conformance.stages.replay import replay, spec_oracle
 from conformance.suites.postman import transition_cover
 from conformance.systems.external import CHANNELS
-from conformance.tla import find_tools
+from conformance.tla import Action, find_tools
 from conformance.verdict import Verdict
 from tests.kafka_needed import jars_or_skip
 
@@ -58,7 +62,8 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for jar in jars.classpath:
         shutil.copy(jar, folder)
     planted = [
-        folder / jars.jar(name).name for name in ("kafka-storage", "kafka-group-coordinator")
+        folder / jars.jar(name).name
+        for name in ("kafka-storage", "kafka-group-coordinator", "kafka_2.13")
     ]
     path = os.pathsep.join(map(str, [classes, *library, *jars.classpath]))
     subprocess.run([str(find_tools().java), "-cp", path, "Plant", *planted], check=True)
@@ -92,3 +97,88 @@ def test_the_recommended_command_drives_the_suites_that_find_them() -> None:
     told = events[-1]
     assert isinstance(told, StageFinished)
     assert f"{len(chosen)} of {len(gate.feeding)} suites" in told.summary
+
+
+RE_ELECTED = Path(__file__).parents[3] / "conformance/systems/kafka/remedies/re-elected-leader.toml"
+LATE_COUNT = "fetch-counted-in-a-later-epoch"
+
+
+def judged(
+    build: Path, claims: Path, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> StageFinished:
+    """What stage `deviations` says of a build with this remedy, which makes these claims."""
+    monkeypatch.setenv("KCONFORM_KAFKA_LIB", str(build))
+    monkeypatch.setenv("PLANTED_FAULT", remedy)
+    CHANNELS.close()
+    events: list[Event] = []
+    declare(str(claims), "kafka")
+    try:
+        deviations(Context(emit=events.append), "kafka", ["Replication"])
+    finally:
+        declare(None, "kafka")
+    return next(event for event in reversed(events) if isinstance(event, StageFinished))
+
+
+@pytest.mark.parametrize("remedy", ["forgets-always", "forgets-after-skipped-epochs"])
+def test_a_build_that_mends_the_re_elected_leader_passes_as_it_claims(
+    build: Path, monkeypatch: pytest.MonkeyPatch, remedy: str
+) -> None:
+    result = judged(build, RE_ELECTED, remedy, monkeypatch)
+
+    assert result.verdict is Verdict.PASS
+    assert "re-elected-leader gone (as claimed)" in result.summary
+
+
+def test_a_build_that_mends_half_of_what_it_claims_hears_which_half(
+    build: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    claims = tmp_path / "ours.toml"
+    claims.write_text(f'mended = ["re-elected-leader", "{LATE_COUNT}"]\n', encoding="utf-8")
+
+    result = judged(build, claims, "forgets-always", monkeypatch)
+
+    assert result.verdict is Verdict.FAIL
+    assert "re-elected-leader gone (as claimed)" in result.summary
+    [late] = [words for words in result.summary.split("; ") if words.startswith(LATE_COUNT)]
+    assert late.startswith(f"{LATE_COUNT} seen")
+    assert late.endswith("(claimed to be mended)")
+
+
+def test_positions_that_are_kept_in_the_next_epoch_are_declared(
+    build: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KCONFORM_KAFKA_LIB", str(build))
+    monkeypatch.setenv("PLANTED_FAULT", "forgets-after-skipped-epochs")
+    undeclared = tmp_path / "ours.toml"
+    undeclared.write_text('mended = ["re-elected-leader"]\n', encoding="utf-8")
+
+    assert divergence_of(RE_ELECTED) is None
+    divergence = divergence_of(undeclared)
+    assert divergence is not None
+    assert divergence.action == NEXT_EPOCH[-1]
+
+
+NEXT_EPOCH = [
+    Action("AppendAsLeader", ("b1", 0)),
+    Action("FetchRoundTrip", ("b1", "b3")),
+    Action("ElectLeader", (2, "b1")),
+    Action("BecomeLeader", ("b1", 2)),
+]
+"""A leader is elected again, and nobody led in between."""
+
+
+def divergence_of(claims: Path) -> Divergence | None:
+    """Where a build that makes these claims leaves the specification on the way of NEXT_EPOCH."""
+    CHANNELS.close()
+    declare(str(claims), "kafka")
+    try:
+        model = one_model("replication/truncate-on-fetch-coarse-3b")
+        bench = workbench(Context(), model, "kafka", with_graph=False)
+        driven, oracle = wrapped(NEXT_EPOCH, bench.make_system(), spec_oracle(bench))
+        first = next(iter(bench.prepared.spec.initial_states()))
+        result = run_path(Driver(driven, oracle), first, NEXT_EPOCH)
+        close(driven)
+    finally:
+        declare(None, "kafka")
+    assert (result.disabled, result.not_driven) == ("", "")
+    return result.divergence

@@ -8,6 +8,7 @@ import java.util.Optional;
 import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 import java.util.jar.JarOutputStream;
+import kafka.cluster.Partition;
 import net.bytebuddy.ByteBuddy;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.dynamic.ClassFileLocator;
@@ -15,10 +16,12 @@ import net.bytebuddy.matcher.ElementMatchers;
 import net.bytebuddy.pool.TypePool;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.coordinator.group.classic.ClassicGroup;
+import org.apache.kafka.metadata.PartitionRegistration;
+import scala.Option;
 
 /**
- * Plants faults into the jars of a build, in place: one class each, and none of them is active
- * unless PLANTED_FAULT names it.
+ * Plants faults, and remedies, into the jars of a build, in place: one class each, and none of them
+ * is active unless PLANTED_FAULT names it.
  */
 public final class Plant {
     private static final String EPOCHS =
@@ -26,6 +29,8 @@ public final class Plant {
     private static final String LOG = "org.apache.kafka.storage.internals.log.UnifiedLog";
     private static final String GROUPS = "org.apache.kafka.coordinator.group.GroupMetadataManager";
     private static final String GROUP = "org.apache.kafka.coordinator.group.classic.ClassicGroup";
+
+    private static final String PARTITION = "kafka.cluster.Partition";
 
     /** Where an advice goes: the class and the method. */
     private record Place(String type, String method, Class<?> advice) { }
@@ -39,6 +44,7 @@ public final class Plant {
         new Place(GROUPS, "validateSyncGroup", OldSync.class),
         new Place(GROUP, "validateOffsetCommit", OldCommit.class),
         new Place(GROUP, "hasAllMembersJoined", JoinedEarly.class),
+        new Place(PARTITION, "makeLeader", ForgetsPositions.class),
     };
 
     public static void main(String[] args) throws IOException {
@@ -80,6 +86,25 @@ public final class Plant {
             .visit(Advice.to(place.advice()).on(ElementMatchers.named(place.method())))
             .make()
             .getBytes();
+    }
+
+    /**
+     * Two remedies of the re-elected leader: a leader forgets its followers' positions in every new
+     * leader epoch, or if the new epoch does not follow the old one directly.
+     */
+    static final class ForgetsPositions {
+        @Advice.OnMethodEnter
+        static void enter(
+            @Advice.This Partition partition,
+            @Advice.Argument(0) PartitionRegistration registration
+        ) {
+            String mend = System.getenv("PLANTED_FAULT");
+            int skipped = registration.leaderEpoch - partition.getLeaderEpoch() - 1;
+            if ("forgets-always".equals(mend) && skipped >= 0
+                || "forgets-after-skipped-epochs".equals(mend) && skipped > 0) {
+                partition.leaderReplicaIdOpt_$eq(Option.empty()); // makeLeader takes it for new
+            }
+        }
     }
 
     /** The epoch asked for, where the largest one that is not above it is to be answered. */

@@ -1,0 +1,84 @@
+"""Findings on Kafka's classes as plain JUnit tests, for those who maintain them.
+
+A test stands alone: it calls Kafka's classes of one release, JUnit and Mockito, and nothing of
+ours. It is red where the finding is, and green where it is not.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+from conformance.deviations.table import Deviation
+from conformance.errors import UserError
+from conformance.kafka.jars import KafkaJars
+from conformance.kafka.maven import Coordinate
+from conformance.story.behaviour import Behaviour
+from conformance.systems.kafka.junit import replica, runtime
+from conformance.systems.kafka.junit.java import rendered, text
+from conformance.systems.kafka.junit.steps import Unsayable
+
+LIBRARIES = (
+    Coordinate("org.junit.platform", "junit-platform-console-standalone", "1.11.4"),
+    Coordinate("org.mockito", "mockito-core", "5.14.2"),
+)
+"""What a test needs beside Kafka's jars."""
+
+OLDEST = (4, 0, 0)
+"""The first release that tests are written for."""
+
+
+def junit_test(
+    behaviour: Behaviour,
+    constants: Mapping[str, str],
+    jars: KafkaJars,
+    deviation: Deviation | None = None,
+) -> str:
+    """The Java source of a test for the release of these jars.
+
+    UserError for a behaviour that ends with no departure of Kafka's classes, and for a release
+    that is too old.
+    """
+    if jars.release < OLDEST:
+        raise UserError(
+            f"JUnit tests are written for Kafka 4.0.0 and later, not for {jars.version}. Name a "
+            "release with --kafka."
+        )
+    scene, template = scene_of(behaviour, constants)
+    test = scene.test()
+    title = deviation.title if deviation else "agrees with the specification"
+    values = {
+        "name": class_name(deviation),
+        "title": text(title),
+        "method": "departs" if deviation is None else "doesNotDepart",
+        "description": _comment(deviation),
+        "test": test,
+        **scene.placeholders,
+    }
+    return rendered(Path(__file__).parent / template, values, scene.parts(test), jars)
+
+
+def scene_of(
+    behaviour: Behaviour, constants: Mapping[str, str]
+) -> tuple[replica.ReplicaScene | runtime.RuntimeScene, str]:
+    """The scene that says the behaviour, and its template. UserError if there is none."""
+    if "fetchState" in behaviour.variables:
+        return replica.ReplicaScene.of(behaviour), replica.TEMPLATE
+    if "tenure" in behaviour.variables:
+        return runtime.RuntimeScene.of(behaviour, constants), runtime.TEMPLATE
+    raise Unsayable("it is of no protocol that tests are written for")
+
+
+def class_name(deviation: Deviation | None) -> str:
+    """The test's class."""
+    words = re.findall(r"[A-Za-z0-9]+", deviation.id if deviation else "finding")
+    return "".join(word[:1].upper() + word[1:] for word in words) + "Test"
+
+
+def _comment(deviation: Deviation | None) -> str:
+    if deviation is None:
+        return "/** Written by kconform of a saved divergence. */"
+    words = textwrap.wrap(deviation.description, 96, initial_indent=" * ", subsequent_indent=" * ")
+    return "\n".join(["/**", f" * {deviation.title}.", " *", *words, " */"])

@@ -1,0 +1,174 @@
+"""A finding on the coordinators' runtime as a test of one broker's CoordinatorRuntime.
+
+Only the broker that departs is there. Its log, its shard and its elections are the test's; the
+runtime and the adapter of its listener are Kafka's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from conformance.story.behaviour import Behaviour
+from conformance.systems.kafka.junit.steps import Lines, Scene, Unsayable
+from conformance.tla import Action, Fn, Value
+
+TEMPLATE = "runtime.java.txt"
+_PARTS = MappingProxyType(
+    {
+        "electAnotherBroker(": {"resigns"},
+        "write(": {"writes", "writing"},
+        "writeDirectly(": {"direct", "writing"},
+        "flush(": {"flushes"},
+        "hears(": {"watermark"},
+        "isActive(": {"answers"},
+    }
+)
+"""By what a test calls, the parts of the template that it needs."""
+_SMALL, _TWO, _LARGE = "4", "400", "KEY_BYTES * RECORDS_OF_A_BATCH"
+
+
+@dataclass(slots=True)
+class RuntimeScene:
+    """What the test says of each step, as the broker that departs sees it."""
+
+    scene: Scene
+    broker: str
+    records: str
+    """Of plain size, so many fill a batch."""
+    lines: Lines = field(default_factory=Lines)
+    writes: int = 0
+
+    @classmethod
+    def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> RuntimeScene:
+        """The scene of the broker whose values are not as the specification has them."""
+        scene = Scene(behaviour)
+        for name, expected, actual in scene.differing():
+            if name in _ASSERTED and isinstance(expected, Fn) and isinstance(actual, Fn):
+                for broker in expected:
+                    if expected[broker] != actual.get(broker):
+                        return cls(scene, str(broker), constants.get("MaxBatch", "1"))
+        raise Unsayable("nothing differs at its end that the runtime shows to others")
+
+    @property
+    def placeholders(self) -> Mapping[str, str]:
+        """The template's values that belong to a runtime."""
+        return {"records": self.records}
+
+    def test(self) -> str:
+        """Given, when, then."""
+        self.lines.comment("given")
+        for number in range(1, len(self.scene) - 1):
+            self._step(number)
+        self.lines.comment("when", outer=True)
+        self._step(len(self.scene) - 1)
+        self.lines.comment("then", outer=True)
+        asserted = list(self._then())
+        if not asserted:
+            raise Unsayable("what differs at its end is seen by nobody outside of the runtime")
+        for line in asserted:
+            self.lines.add(line)
+        return self.lines.text()
+
+    def parts(self, test: str) -> frozenset[str]:
+        """The template's parts that the test calls."""
+        return frozenset().union(*(parts for call, parts in _PARTS.items() if call in test))
+
+    # ---- steps -------------------------------------------------------------------------------
+
+    def _step(self, number: int) -> None:
+        action = self.scene.action(number)
+        if action.name == "Elect":
+            self._elect(number, action)
+        elif self.broker not in action.args[:1]:
+            raise Unsayable(f"it has no words for the step {action}")
+        elif action.name == "RunRole":
+            self.lines.add("runEvent();")
+        elif action.name == "CompleteLoad":
+            epochs = self._own(number - 1, "loads")
+            assert isinstance(epochs, frozenset)
+            begun = sorted(epoch for epoch in epochs if isinstance(epoch, int))
+            self.lines.add(f"endLoad({begun.index(int(str(action.args[1])))});")
+        elif action.name == "Write":
+            self._write(*map(str, action.args[1:]))
+        elif action.name == "FlushBatch" and action.args[1] == "appended":
+            self.lines.add("flush();")
+        else:
+            raise Unsayable(f"it has no words for the step {action}")
+
+    def _elect(self, number: int, action: Action) -> None:
+        epoch = self.scene.value(number, "epoch")
+        if action.args[0] == self.broker:
+            self.lines.add(f"electThisBroker({epoch});")
+        elif self.scene.value(number - 1, "leader") == self.broker:
+            self.lines.add(f"electAnotherBroker({epoch});")
+        else:
+            self.lines.comment(f"Another broker is elected in epoch {epoch}.")
+
+    def _write(self, kind: str, result: str) -> None:
+        if result != "appended":
+            raise Unsayable("an append fails in it")
+        self.writes += 1
+        number = self.writes
+        records = {
+            "nothing": (),
+            "two": (f'"k1", {number}, {_TWO}', f'"k2", {number}, {_TWO}'),
+            "delete": ('"k1", null, 0',),
+            "large": (f'"k1", {number}, {_LARGE}',),
+        }.get(kind, (f'"k1", {number}, {_SMALL}',))
+        method = "writeDirectly" if kind in ("direct", "large") else "write"
+        self.lines.add(f"{method}({', '.join(f'new Entry({record})' for record in records)});")
+
+    # ---- the end -----------------------------------------------------------------------------
+
+    def _then(self) -> Iterator[str]:
+        for name, expected, actual in self.scene.differing():
+            if name in _ASSERTED and isinstance(expected, Fn) and isinstance(actual, Fn):
+                wanted, seen = expected[self.broker], actual[self.broker]
+                if wanted != seen:
+                    yield from _ASSERTED[name](wanted, seen)
+
+    def _own(self, number: int, variable: str) -> Value:
+        value = self.scene.value(number, variable)
+        assert isinstance(value, Fn)
+        return value[self.broker]
+
+
+def _log(expected: Value, _actual: Value) -> Iterator[str]:
+    assert isinstance(expected, tuple)
+    records = [record for record in expected if isinstance(record, Fn)]
+    texts = ", ".join(f'"{record["key"]}={record["value"] or ""}"' for record in records)
+    yield f'assertEquals(List.of({texts}), log, "what the log has");'
+
+
+def _shard(expected: Value, actual: Value) -> Iterator[str]:
+    assert isinstance(expected, Fn)
+    assert isinstance(actual, Fn)
+    memory, seen = expected["memory"], actual["memory"]
+    assert isinstance(memory, Fn)
+    assert isinstance(seen, Fn)
+    for key in memory:
+        if memory[key] != seen[key]:
+            value = memory[key] or "null"
+            yield f'assertEquals({value}, store.values.get("{key}"), "{key} in memory");'
+
+
+def _state(expected: Value, actual: Value) -> Iterator[str]:
+    if "ACTIVE" in (expected, actual):
+        assertion = "assertTrue" if expected == "ACTIVE" else "assertFalse"
+        yield f'{assertion}(isActive(), "reads are answered");'
+
+
+def _listener(expected: Value, actual: Value) -> Iterator[str]:
+    assert isinstance(expected, Fn)
+    assert isinstance(actual, Fn)
+    if expected["kind"] == "RETIRED" and actual["kind"] == "LIVE":
+        yield 'assertFalse(hears(1), "the watermark of the next leader is heard");'
+
+
+_Assert = Callable[[Value, Value], Iterator[str]]
+_ASSERTED: Mapping[str, _Assert] = MappingProxyType(
+    {"log": _log, "shard": _shard, "state": _state, "listener": _listener}
+)
+"""By variable, what is asserted of it."""

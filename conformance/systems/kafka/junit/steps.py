@@ -1,0 +1,104 @@
+"""What tests of all kinds share: the behaviour of a finding, and lines of Java."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from conformance.errors import UserError
+from conformance.story.behaviour import Behaviour
+from conformance.tla import Action, Value
+
+_INDENT = "    "
+_OUTER = 2
+
+
+class Unsayable(UserError):
+    """A behaviour that no JUnit test can be written of."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"No JUnit test can be written of this file: {reason}. Take a divergence that kconform "
+            "has saved of a system kafka-VERSION; `kconform story FILE` tells any other file."
+        )
+
+
+class Scene:
+    """A behaviour that ends with a departure, by step and variable."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        if not (behaviour.departs and behaviour.observed and len(behaviour.steps) > 1):
+            raise Unsayable("it does not end where an implementation departs")
+        self._behaviour = behaviour
+
+    def __len__(self) -> int:
+        return len(self._behaviour.steps)
+
+    def action(self, number: int) -> Action:
+        """The step's."""
+        action = self._behaviour.steps[number].action
+        if action is None:
+            raise Unsayable(f"its step {number} names no action")
+        return action
+
+    def value(self, number: int, variable: str) -> Value:
+        """A variable after the step, as the specification has it."""
+        position = self._behaviour.variables.index(variable)
+        value = self._behaviour.steps[number].state[position]
+        if value is None:
+            raise Unsayable(f"its step {number} does not say what {variable} is")
+        return value
+
+    def differing(self) -> Iterator[tuple[str, Value, Value]]:
+        """Variable, expected and actual value, of those that differ at the end."""
+        for name in self._behaviour.variables:
+            if name in self._behaviour.observed:
+                expected = self.value(len(self) - 1, name)
+                if expected != self._behaviour.observed[name]:
+                    yield name, expected, self._behaviour.observed[name]
+
+
+@dataclass(slots=True)
+class Lines:
+    """A method's body as it grows."""
+
+    _lines: list[str] = field(default_factory=list)
+    _depth: int = _OUTER
+    _opened: int = 0
+    _kept: str = ""
+
+    def add(self, line: str) -> None:
+        """A statement."""
+        self._lines.append(_INDENT * self._depth + line)
+
+    def comment(self, words: str, *, outer: bool = False) -> None:
+        """A comment; an outer one stands at the left, with a line before it."""
+        if outer:  # a block that is open belongs to what follows
+            place = len(self._lines) if self._depth == _OUTER else self._opened
+            self._lines[place:place] = ["", f"{_INDENT * _OUTER}// {words}"]
+        else:
+            self.add(f"// {words}")
+
+    def open(self, line: str) -> None:
+        """A statement whose block follows."""
+        if self._depth == _OUTER:
+            self._opened = len(self._lines)
+        self.add(line)
+        self._depth += 1
+
+    def close(self, line: str) -> None:
+        """The block's end."""
+        self._depth -= 1
+        self.add(line)
+
+    def keep(self, line: str) -> None:
+        """A statement for later: `kept`."""
+        self._kept = line
+
+    def kept(self) -> str:
+        """What was kept."""
+        return self._kept
+
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join(self._lines)

@@ -1,0 +1,42 @@
+"""docs/findings.md is what its command makes, and it has every departure that a table knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.deviations.table import Deviation, load_deviations
+from experiments import findings
+
+KNOWN = [
+    deviation
+    for subject in findings.SUBJECTS
+    for deviation in load_deviations(subject.folder / "deviations.toml")
+]
+
+
+def test_the_page_is_what_the_command_makes() -> None:
+    made = findings.page()
+
+    assert findings.PAGE.read_text(encoding="utf-8") == made, (
+        "Type python -m experiments.findings to write docs/findings.md again."
+    )
+
+
+@pytest.mark.parametrize("deviation", KNOWN, ids=lambda deviation: deviation.id)
+def test_every_departure_has_a_section(deviation: Deviation) -> None:
+    assert f"\n## {deviation.id}\n" in findings.page()
+
+
+@pytest.mark.parametrize("deviation", KNOWN, ids=lambda deviation: deviation.id)
+def test_what_nobody_has_reported_says_where_that_was_looked_for(deviation: Deviation) -> None:
+    if deviation.report.startswith("no report known"):
+        assert deviation.searched[:4].isdecimal(), "searched begins with a date"
+
+
+def test_what_loses_data_and_is_not_reported_comes_first() -> None:
+    page = findings.page()
+    sections = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
+
+    assert sections[0] == "re-elected-leader"
+    assert sections.index("stale-load") < sections.index("KAFKA-18991")
+    assert sections.index("KAFKA-20845") < sections.index("created-group-stored")
