@@ -53,11 +53,13 @@ class HistoryFile:
     number: int
     path: Path
     size: int
+    block: int
+    """Bytes of a block; workers elsewhere must cut as this process does."""
 
     @property
     def blocks(self) -> int:
         """How many blocks it has."""
-        return max(1, -(-self.size // BLOCK))
+        return max(1, -(-self.size // self.block))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class HistoryBlock:
 
     def data(self) -> bytes:
         """Its lines, whole."""
-        begin, end = self.number * BLOCK, (self.number + 1) * BLOCK
+        begin, end = self.number * self.file.block, (self.number + 1) * self.file.block
         with self.file.path.open("rb") as file:
             if begin:
                 file.seek(begin - 1)
@@ -150,7 +152,7 @@ def history_files(paths: Sequence[Path]) -> tuple[HistoryFile, ...]:
                 raise DataError(f"{path_text(path)} is not a file. Give files of operations.")
             with path.open("rb") as file:
                 begin = file.read(2)
-            files.append(HistoryFile(number, path.absolute(), path.stat().st_size))
+            files.append(HistoryFile(number, path.absolute(), path.stat().st_size, BLOCK))
         except OSError as error:
             raise DataError(f"{path_text(path)}: {error.strerror}.") from error
         if begin == b"\x1f\x8b":

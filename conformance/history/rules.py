@@ -19,7 +19,7 @@ from conformance.history.situations import (
     State,
     states_of,
 )
-from conformance.inspect.specifications import Specification, Specifications
+from conformance.modelcheck.specifications import Specification, Specifications
 from conformance.story.why import why_false
 from conformance.tla import ModelValue, Spec, Value
 
