@@ -36,6 +36,7 @@ from conformance.history.rows import (
     pending_rows,
     place_of,
 )
+from conformance.history.shuffle import write_parts
 from conformance.printable import path_text
 from conformance.workers import Workers
 
@@ -120,7 +121,9 @@ class History:
 
     files: tuple[HistoryFile, ...]
     parts: tuple[Path, ...]
-    """Files of rows: one batch for each bucket."""
+    """Files of rows, in the order of their lines: one batch for each bucket."""
+    rest: Path
+    """Such a file of operations that ended in another block than they began."""
     buckets: int
     timelines: Mapping[str, Timeline]
     late_starts: Mapping[int, int]
@@ -191,44 +194,17 @@ def _lines(block: HistoryBlock, data: bytes) -> LineBlock:
 def write_rows(rows: pa.Table, buckets: int, path: Path) -> None:
     """The rows in a file, one batch for each bucket."""
     rows = rows.unify_dictionaries().combine_chunks()
-    keys = rows.column("key").combine_chunks() if len(rows) else None
-    if isinstance(keys, pa.DictionaryArray):
-        of_key = np.array(
-            [bucket_of(key, buckets) for key in keys.dictionary.to_pylist()], np.int64
-        )
-        bucket = of_key[numbers_of(keys.indices)]
-    else:
-        bucket = np.zeros(0, np.int64)
-    rows = rows.take(pa.array(np.argsort(bucket, kind="stable"))).combine_chunks()
-    ends = np.cumsum(np.bincount(bucket, minlength=buckets))
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, ROWS) as writer:
-        begin = 0
-        for end in ends:
-            part = rows.slice(begin, int(end) - begin).to_batches()
-            writer.write_batch(part[0] if part else _empty(rows))
-            begin = int(end)
-
-
-def _empty(rows: pa.Table) -> pa.RecordBatch:
-    """No rows, with the dictionaries of the file: it has one of each column."""
-    return rows.to_batches()[0].slice(0, 0) if len(rows) else pa.RecordBatch.from_pylist([], ROWS)
+    bucket = np.zeros(0, np.int64)
+    if len(rows):
+        keys = rows.column("key").combine_chunks()
+        of_key = [bucket_of(key, buckets) for key in keys.dictionary.to_pylist()]
+        bucket = np.array(of_key, np.int64)[numbers_of(keys.indices)]
+    write_parts(rows, bucket, buckets, path)
 
 
 def bucket_of(key: str, buckets: int) -> int:
     """The bucket of a partition, the same on every machine."""
     return zlib.crc32(key.encode()) % buckets
-
-
-def bucket_rows(parts: Sequence[Path], bucket: int) -> pa.Table:
-    """The rows of a bucket."""
-    batches = []
-    for path in parts:
-        with pa.memory_map(str(path)) as source:
-            batch = pa.ipc.open_file(source).get_batch(bucket)
-            if len(batch):
-                batches.append(batch)
-    tables = [pa.Table.from_batches([batch]) for batch in batches]
-    return pa.concat_tables(tables).unify_dictionaries() if tables else ROWS.empty_table()
 
 
 # --- what concerns more than one block ----------------------------------------------------------
@@ -267,7 +243,8 @@ def _settled(
     failing = frozenset().union(*(part.rows.failing for part in read), failing_processes(rest))
     return History(
         files,
-        (*(part.path for part in read), last),
+        tuple(part.path for part in read),
+        last,
         buckets,
         _timelines(spans, [event for part in read for event in part.rows.events], mixed),
         late,

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from conformance.events import Finding
-from conformance.history import across, reading, stories
+from conformance.history import across, reading, stories, windows
 from conformance.history.judgement import HistoryJudgement, judge_history
 from conformance.history.reading import history_files
 from conformance.history.rules import RULES, Answer, DeclaredConfiguration
@@ -57,6 +57,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     blocks and many buckets, in which operations begin in a block and end in the next."""
     monkeypatch.setattr(reading, "BLOCK", 4000)
     monkeypatch.setattr(reading, "_BUCKET", 8000)
+    monkeypatch.setattr(windows, "WINDOW", 100)
     histories: list[Sequence[Operation]] = [case.lie for case in LIES]
     histories += [drawn(random.Random(seed)) for seed in range(80)]
     histories += [circle(across.MOST_IN_CIRCLE), circle(across.MOST_IN_CIRCLE + 1)]

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import DataError
-from conformance.history import reading
+from conformance.history import reading, windows
 from conformance.history.judgement import HistoryJudgement, judge_history
 from conformance.history.reading import History, history_files, read_history
 from conformance.history.rules import RULES, DeclaredConfiguration
+from conformance.history.shuffle import read_part
 from conformance.verdict import Verdict
 from conformance.workers import ForkedProcesses, Here, Workers
 from tests.property.history.test_brute_force import drawn
@@ -218,6 +219,7 @@ def test_blocks_buckets_and_processes_change_nothing(
     expected = {rule.name: dict(whole.tallies[rule.name].answers) for rule in RULES}
     monkeypatch.setattr(reading, "BLOCK", 1000)
     monkeypatch.setattr(reading, "_BUCKET", 4000)
+    monkeypatch.setattr(windows, "WINDOW", 40)
     for workers in (Here(), ForkedProcesses(2)):
         parts = judged_files(tmp_path, {"h.ndjson": text(operations)}, workers)
         assert parts.history.buckets > 2
@@ -237,8 +239,9 @@ def test_places_of_lines_are_those_of_the_file(
 
 
 def _orders(history: History) -> list[tuple[str, int]]:
-    rows = reading.bucket_rows(history.parts, 0)
-    places = [history.line(order) for order in rows.column("order").to_pylist()]
+    pieces = read_part(history.parts, 0)
+    orders = [order for rows in pieces for order in rows.column("order").to_pylist()]
+    places = map(history.line, orders)
     return sorted((file.path.name, number) for file, number in places)
 
 
