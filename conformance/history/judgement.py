@@ -62,7 +62,6 @@ class HistoryJudgement:
     history: History
     formulas: HistoryFormulas
     tallies: Mapping[str, RuleTally]
-    rows: int = 0
     partitions: int = 0
     unplaced: int = 0
     resent: int = 0
@@ -149,13 +148,18 @@ def judge_history(
     judgement = HistoryJudgement(history, formulas, tallies)
     answers = _Answers(formulas, tallies)
     task = BucketTask(
-        history.parts, history.rest, history.buckets, scratch, windows.WINDOW, context
+        history.parts,
+        history.rest,
+        history.rows,
+        history.fetched,
+        scratch,
+        windows.WINDOW,
+        context,
     )
     unknown: list[Path] = []
     readings: list[Path] = []
     spans = [across.NO_SPANS]
-    for bucket in workers.map(partial(judge_bucket, task), range(history.buckets)):
-        judgement.rows += bucket.rows
+    for bucket in workers.map(partial(judge_bucket, task), _with_rows(history)):
         judgement.partitions += len(bucket.last_read)
         judgement.unplaced += bucket.unplaced
         judgement.resent += bucket.resent
@@ -171,6 +175,10 @@ def judge_history(
         _judge_circles(transactions, back, workers, answers, judgement)
     judgement.distinct = len(answers.states)
     return judgement
+
+
+def _with_rows(history: History) -> list[int]:
+    return [int(bucket) for bucket in np.flatnonzero(history.rows)]
 
 
 def _judge_transactions(
@@ -207,7 +215,9 @@ def _judge_circles(
     orders = frozenset(order for circle in short for order in circle)
     files = (*history.parts, history.rest)
     facts = [
-        fact for part in workers.map(partial(_facts_of, files, orders), buckets) for fact in part
+        fact
+        for part in workers.map(partial(_facts_of, files, orders), _with_rows(history))
+        for fact in part
     ]
     for circle in short:
         answers.take([CountedSituations(1, (across.circle_situation(facts, circle),))])

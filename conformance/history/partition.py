@@ -36,7 +36,10 @@ class BucketTask:
     """Files of rows, in the order of their lines."""
     rest: Path
     """Rows of operations that ended in another block than they began."""
-    buckets: int
+    rows: Array
+    """By bucket, how many there are."""
+    fetched: Array
+    """By bucket, how many of them are positions that were fetched."""
     scratch: Path
     window: int
     """About so many rows are in memory together."""
@@ -47,7 +50,6 @@ class BucketTask:
 class HistoryBucket:
     """What is asked of a bucket's partitions, and what of them concerns transactions."""
 
-    rows: int
     situations: tuple[CountedSituations, ...]
     resent: int
     """Values that were sent more than once."""
@@ -71,15 +73,14 @@ def judge_bucket(task: BucketTask, bucket: int) -> HistoryBucket:
 class _Bucket:
     def __init__(self, task: BucketTask, bucket: int) -> None:
         self._task, self._bucket = task, bucket
+        self._buckets = len(task.rows)
         self._counts = SituationCounts()
-        self._cuts = WindowCuts.of(lambda: read_part((*task.parts, task.rest), bucket), task.window)
+        self._cuts = WindowCuts.of(
+            read_part((*task.parts, task.rest), bucket), int(task.rows[bucket]), task.window
+        )
         self._windows = self._sorted("offsets")
         self._values = self._sorted("values")
-        self._has_fetches = any(
-            pc.any(pc.equal(piece.column("kind"), FETCHED)).as_py()
-            for piece in read_part((*task.parts, task.rest), bucket)
-        )
-        self._rows = self._resent = self._unplaced = 0
+        self._resent = self._unplaced = 0
         self._last_read: dict[str, int] = {}
         self._unknown: list[Path] = []
         self._readings: list[Path] = []
@@ -87,14 +88,13 @@ class _Bucket:
 
     def _sorted(self, name: str) -> SortedRows:
         stem = self._task.scratch / f"{name}-{self._bucket}"
-        return SortedRows(LINKED_ROWS, self._cuts.windows, stem)
+        return SortedRows(LINKED_ROWS, self._cuts.windows, stem, self._task.window)
 
     def judged(self) -> HistoryBucket:
         self._sort_rows()
         self._judge_offsets()
         self._judge_values()
         return HistoryBucket(
-            self._rows,
             self._counts(),
             self._resent,
             self._unplaced,
@@ -108,11 +108,10 @@ class _Bucket:
         """Each row to the window of its offset; those without one to the part of their value."""
         positions: list[pa.Table] = []
         for rows in linked(self._pieces(), self._task.context):
-            self._rows += len(rows)
             kind, offset = (numbers_of(rows.column(name)) for name in ("kind", "offset"))
             for key in pc.unique(rows.column("key")).to_pylist():
                 self._last_read.setdefault(key, NO_OFFSET)
-            if self._has_fetches:
+            if self._task.fetched[self._bucket]:
                 positions.append(rows.filter(pa.array(kind >= COMMITTED)))
             nowhere = (kind == SENT) & (offset == NO_OFFSET)
             self._add_values(rows.filter(pa.array(nowhere)))
@@ -206,6 +205,6 @@ class _Bucket:
         if len(rows):
             written = len(self._unknown) + len(self._readings)
             path = self._task.scratch / f"{name}-{self._bucket}-{written}.arrow"
-            part = numbers_of(rows.column(by)) % self._task.buckets
-            write_parts(rows, part, self._task.buckets, path)
+            part = numbers_of(rows.column(by)) % self._buckets
+            write_parts(rows, part, self._buckets, path)
             yield path

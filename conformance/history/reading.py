@@ -21,9 +21,10 @@ import pyarrow as pa
 
 from conformance.errors import DataError
 from conformance.history import edn
-from conformance.history.arrays import numbers_of
+from conformance.history.arrays import Array, numbers_of
 from conformance.history.lines import BadLine, LineBlock, read_block
 from conformance.history.rows import (
+    FETCHED,
     NO_TIME,
     ROWS,
     UNKNOWN,
@@ -97,6 +98,8 @@ class ReadBlock:
 
     block: HistoryBlock
     path: Path
+    counts: Array
+    """What `write_rows` says of them."""
     lines: int
     """Lines of the file, also empty ones and those that were not understood."""
     rows: BlockRows
@@ -124,7 +127,10 @@ class History:
     """Files of rows, in the order of their lines: one batch for each bucket."""
     rest: Path
     """Such a file of operations that ended in another block than they began."""
-    buckets: int
+    rows: Array
+    """By bucket, how many rows there are."""
+    fetched: Array
+    """By bucket, how many of them are positions that were fetched."""
     timelines: Mapping[str, Timeline]
     late_starts: Mapping[int, int]
     """By order: when an operation began, if its beginning is in another block."""
@@ -139,6 +145,11 @@ class History:
     bad_count: int
     reasons: Mapping[str, int]
     """What was not understood, or is not judged: how many lines or processes, by reason."""
+
+    @property
+    def buckets(self) -> int:
+        """How many there are, with and without rows."""
+        return len(self.rows)
 
     def line(self, order: int) -> tuple[HistoryFile, int]:
         """The file and the number of a line, from 1."""
@@ -179,11 +190,11 @@ def _read(scratch: Path, buckets: int, block: HistoryBlock) -> ReadBlock:
     orders = np.asarray(lines.numbers, np.int64) + base
     rows = block_rows(lines.table, orders)
     path = scratch / f"rows-{block.file.number}-{block.number}.arrow"
-    write_rows(rows.rows, buckets, path)
+    counts = write_rows(rows.rows, buckets, path)
     count = data.count(b"\n") + (bool(data) and not data.endswith(b"\n"))
     unread = (PositionEvent(None, base + bad.number, "all") for bad in lines.bad if not bad.is_end)
     light = replace(rows, rows=ROWS.empty_table(), events=(*rows.events, *unread))
-    return ReadBlock(block, path, count, light, lines.bad, lines.reasons)
+    return ReadBlock(block, path, counts, count, light, lines.bad, lines.reasons)
 
 
 def _lines(block: HistoryBlock, data: bytes) -> LineBlock:
@@ -191,8 +202,11 @@ def _lines(block: HistoryBlock, data: bytes) -> LineBlock:
     return reader(data, 1, cut=block.is_last and not data.endswith(b"\n"))
 
 
-def write_rows(rows: pa.Table, buckets: int, path: Path) -> None:
-    """The rows in a file, one batch for each bucket."""
+def write_rows(rows: pa.Table, buckets: int, path: Path) -> Array:
+    """The rows in a file, one batch for each bucket.
+
+    By bucket: how many rows, and how many of them are positions that were fetched.
+    """
     rows = rows.unify_dictionaries().combine_chunks()
     bucket = np.zeros(0, np.int64)
     if len(rows):
@@ -200,6 +214,8 @@ def write_rows(rows: pa.Table, buckets: int, path: Path) -> None:
         of_key = [bucket_of(key, buckets) for key in keys.dictionary.to_pylist()]
         bucket = np.array(of_key, np.int64)[numbers_of(keys.indices)]
     write_parts(rows, bucket, buckets, path)
+    fetched = bucket[numbers_of(rows.column("kind")) == FETCHED]
+    return np.stack([np.bincount(part, minlength=buckets) for part in (bucket, fetched)])
 
 
 def bucket_of(key: str, buckets: int) -> int:
@@ -220,7 +236,7 @@ def _settled(
     late, begun, endless = _ends(spans)
     rest = pa.concat_tables([ROWS.empty_table(), *begun]).unify_dictionaries()
     last = scratch / "rows-rest.arrow"
-    write_rows(rest, buckets, last)
+    counts = sum((part.counts for part in read), write_rows(rest, buckets, last))
     reasons: Counter[str] = Counter()
     for part in read:
         reasons.update(part.reasons)
@@ -245,7 +261,8 @@ def _settled(
         files,
         tuple(part.path for part in read),
         last,
-        buckets,
+        counts[0],
+        counts[1],
         _timelines(spans, [event for part in read for event in part.rows.events], mixed),
         late,
         failing,

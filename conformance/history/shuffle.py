@@ -63,34 +63,40 @@ def by_key(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 class SortedRows:
     """Rows that are added piece by piece and taken part by part: in memory if there is one part,
-    else in files."""
+    else in files of about so many rows."""
 
-    def __init__(self, schema: pa.Schema, parts: int, stem: Path) -> None:
+    def __init__(self, schema: pa.Schema, parts: int, stem: Path, most: int) -> None:
         self.parts = parts
-        self._schema, self._stem = schema, stem
+        self._schema, self._stem, self._most = schema, stem, most
         self._tables: list[pa.Table] = []
+        self._part: list[Array] = []
         self._paths: list[Path] = []
 
     def add(self, rows: pa.Table, part: Array) -> None:
         """Rows, and the part that each belongs to."""
         if not len(rows):
             return
-        if self.parts == 1:
-            self._tables.append(rows)
-            return
+        self._tables.append(rows)
+        self._part.append(part)
+        if self.parts > 1 and sum(map(len, self._part)) >= self._most:
+            self._write()
+
+    def _write(self) -> None:
         path = self._stem.with_name(f"{self._stem.name}-{len(self._paths)}.arrow")
-        write_parts(rows, part, self.parts, path)
+        rows = pa.concat_tables(self._tables)
+        write_parts(rows, np.concatenate(self._part), self.parts, path)
         self._paths.append(path)
+        self._tables, self._part = [], []
 
     def __iter__(self) -> Iterator[pa.Table]:
         """The rows of each part; nothing is left afterwards."""
-        for number in range(self.parts):
+        if self.parts == 1:
             tables, self._tables = self._tables, []
-            yield together((*tables, *read_part(self._paths, number)), self._schema)
-        self.remove()
-
-    def remove(self) -> None:
-        """Remove the files."""
+            yield together(tables, self._schema)
+            return
+        if self._tables:
+            self._write()
+        for number in range(self.parts):
+            yield together(read_part(self._paths, number), self._schema)
         for path in self._paths:
             path.unlink()
-        self._paths.clear()

@@ -141,7 +141,7 @@ def as_json(judgement: HistoryJudgement) -> dict[str, JsonValue]:
         }
     return {
         "operations": dict(history.operations),
-        "rows": judgement.rows,
+        "rows": int(history.rows.sum()),
         "partitions": judgement.partitions,
         "processes_jumping": len(history.jumping),
         "lines_not_understood": history.bad_count,

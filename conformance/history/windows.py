@@ -7,7 +7,7 @@ the earlier ones is the last record read there, and the step of a reader that go
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from conformance.history.neighbours import BEFORE, OVER, PartitionContext
 from conformance.history.rows import COMMITTED, FETCHED, NO_OFFSET, READ, SENT
 from conformance.history.situations import SituationKind
 
-WINDOW = 1 << 19
+WINDOW = 1 << 17
 """About so many rows are judged together, unless they are all of one offset."""
 _SAMPLES = 256
 """Of each window, to find where it ends."""
@@ -34,13 +34,12 @@ class WindowCuts:
     at_offset: Array
 
     @staticmethod
-    def of(pieces: Callable[[], Iterable[pa.Table]], window: int) -> WindowCuts:
-        """Cuts by which each window has about so many rows."""
-        rows = sum(map(len, pieces()))
+    def of(pieces: Iterable[pa.Table], rows: int, window: int) -> WindowCuts:
+        """Cuts of so many rows by which each window has about `window` of them."""
         if rows <= window:
             return WindowCuts({}, np.zeros(0, np.int64), np.zeros(0, np.int64))
         step = max(1, window // _SAMPLES)
-        samples = sorted(_samples(pieces(), step))
+        samples = sorted(_samples(pieces, step))
         cuts = sorted(set(samples[window // step :: window // step]))
         keys = sorted({key for key, _ in cuts})
         places = {key: place for place, key in enumerate(keys)}
