@@ -76,6 +76,7 @@ class PartitionRows:
         self.within = numbers_of(rows.column("within"))
         self.before = numbers_of(rows.column("before"))
         self.processed = numbers_of(rows.column("processed"))
+        self.given = numbers_of(rows.column("given"))
         self.id = numbers_of(rows.column("id"))
         self.copy_for = numbers_of(rows.column("copy_for"))
         processes = rows.column("process").combine_chunks()
@@ -112,6 +113,7 @@ class PartitionRows:
             int(self.processed[row]),
             *self._interval(row),
             int(self.before[row]),
+            int(self.given[row]),
         )
 
     def intervals(self, rows: Array) -> tuple[Array, Array]:

@@ -26,6 +26,7 @@ LINKED_ROWS = pa.schema(
         ("within", pa.bool_()),
         ("before", pa.int64()),
         ("processed", pa.int64()),
+        ("given", pa.int64()),
         ("id", pa.int64()),
         ("copy_for", pa.int64()),
     ]
@@ -78,6 +79,7 @@ class _Lanes:
         self.within = np.zeros(len(rows), bool)
         self.before = np.full(len(rows), -1, np.int64)
         self.processed = np.full(len(rows), NO_OFFSET, np.int64)
+        self.given = np.full(len(rows), -1, np.int64)
         self._reads = self._in_process_order((self.kind == READ) | (self.kind == COMMITTED))
         self._sends = self._in_process_order(
             (self.kind == SENT) & (self.outcome == OK) & (self.offset != NO_OFFSET)
@@ -91,7 +93,7 @@ class _Lanes:
             ROWS.get_field_index("start"), ROWS.field("start"), pa.array(self.start)
         )
         ids = np.arange(number, number + len(rows))
-        further = (self.after, self.within, self.before, self.processed, ids)
+        further = (self.after, self.within, self.before, self.processed, self.given, ids)
         columns = [*rows.columns, *map(pa.array, further), pa.array(np.full(len(rows), OWN))]
         return pa.Table.from_arrays(columns, schema=LINKED_ROWS)
 
@@ -163,6 +165,7 @@ class _Lanes:
                 self.after[rows[stale | (own & self.moved[rows])]] = NO_OFFSET
                 commits = has & (self.kind[rows] == COMMITTED)
                 self.processed[rows[commits]] = self.offset[rows[before[commits]]]
+                self.given[rows[commits]] = self.order[rows[before[commits]]]
 
     def _before(self, rows: Array, begins: Array, kind: int) -> Array:
         """Of each of the rows the place of the last one of a kind before it, or -1."""
