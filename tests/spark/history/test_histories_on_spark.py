@@ -21,24 +21,10 @@ from conformance.verdict import Verdict
 from conformance.workers import ForkedProcesses, Here, Workers
 from tests.property.history.test_brute_force import drawn
 from tests.unit.history.histories import Operation, formulas_of
+from tests.unit.history.planted import apart
 from tests.unit.history.test_rules import LIES
 
 pytestmark = pytest.mark.spark
-
-
-def apart(operation: Operation, number: object) -> Operation:
-    """The operation by a process of its own, on partitions of its own."""
-
-    def renamed(items: list[Any]) -> list[Any]:
-        return [
-            {**item, "key": f"{item['key']}-{number}"}
-            if isinstance(item, dict)
-            else f"{item}-{number}"
-            for item in items
-        ]
-
-    lists = {name: renamed(value) for name, value in operation.items() if isinstance(value, list)}
-    return {**operation, **lists, "process": f"{operation['process']}-{number}"}
 
 
 def circle(length: int) -> list[Operation]:
