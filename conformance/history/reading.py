@@ -303,13 +303,18 @@ def _ends(
             began = NO_TIME if began is None else began
             after = parts[place + 1][1] if place + 1 < len(parts) else None
             if after is None or after.first_outcome < 0:
-                rows.append(pending_rows(span.pending, span.pending_order, UNKNOWN, began))
+                times = began, NO_TIME
+                rows.append(pending_rows(span.pending, span.pending_order, UNKNOWN, times))
                 endless += 1
                 continue
             if not after.first_has_start:
                 late[after.first] = began
-            if not after.first_says_sent:
-                rows.append(pending_rows(span.pending, after.first, after.first_outcome, began))
+            times = began, after.first_time
+            rows.append(
+                pending_rows(
+                    span.pending, after.first, after.first_outcome, times, after.first_silent
+                )
+            )
     return late, rows, endless
 
 

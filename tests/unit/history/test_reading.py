@@ -13,7 +13,7 @@ from conformance.errors import DataError
 from conformance.history import reading, windows
 from conformance.history.judgement import HistoryJudgement, judge_history
 from conformance.history.reading import History, history_files, read_history
-from conformance.history.rules import RULES, DeclaredConfiguration
+from conformance.history.rules import RULES, Answer, DeclaredConfiguration
 from conformance.history.shuffle import read_part
 from conformance.verdict import Verdict
 from conformance.workers import ForkedProcesses, Here, Workers
@@ -137,6 +137,30 @@ def test_a_beginning_and_its_end_may_be_of_two_blocks(
     judgement = judged_files(tmp_path, {"h.ndjson": text([BEGUN, *ends, *reads])})
     assert judgement.history.operations == {"ok": 3, "fail": 0, "unknown": 0}
     assert {tally.rule.name for tally in judgement.broken()} == {"SentAfterAnswerLiesBehind"}
+
+
+@pytest.mark.parametrize("block", [64, 1 << 20])
+@pytest.mark.parametrize("repeats", [True, False])
+def test_a_commit_of_two_blocks_ends_when_its_end_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, repeats: bool
+) -> None:
+    """A fetch between beginning and end may show the position before, and does so in both."""
+    monkeypatch.setattr(reading, "BLOCK", block)
+
+    def commit(offset: int) -> Operation:
+        return {"process": "m", "f": "commit", "committed": [{"key": "p", "offset": offset}]}
+
+    def both(offset: int, begin: int) -> list[Operation]:
+        begun = {**commit(offset), "type": "invoke", "time": begin}
+        ended = commit(offset) if repeats else {"process": "m", "f": "commit"}
+        return [begun, {**ended, "type": "ok", "time": begin + 9}]
+
+    fetch = {"process": "n", "type": "ok", "f": "fetch", "start": 22, "time": 24,
+             "fetched": [{"key": "p", "offset": 3}]}  # fmt: skip
+    judgement = judged_files(tmp_path, {"h.ndjson": text([*both(3, 1), *both(5, 20), fetch])})
+    tallies = judgement.tallies
+    assert dict(tallies["CommittedPositionIsKept"].answers) == {Answer.KEPT: 1}
+    assert dict(tallies["CommittedPositionGoesForward"].answers) == {Answer.KEPT: 1}
 
 
 def test_a_process_goes_on_in_the_next_file(tmp_path: Path) -> None:
