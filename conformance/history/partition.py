@@ -166,17 +166,17 @@ class _Bucket:
         handed: dict[str, pa.Table] = {}
         for rows in self._windows:
             for key, own in by_key(rows):
-                before = [handed.pop(key)] if key in handed else []
-                window = OffsetWindow(
-                    key, together([*before, own], LINKED_ROWS), self._task.context
-                )
+                if key in handed:
+                    own = together([handed.pop(key), own], LINKED_ROWS)
+                window = OffsetWindow(key, own, self._task.context)
                 window.count(self._counts)
                 self._last_read[key] = window.last_read
                 if key in self._cuts.places:
                     handed[key] = window.handed_on()
                 sends, passing = window.passed_sends()
-                senders = window.rows.table.take(pa.array(sends))
-                self._add_values(copies(window.rows.table, passing, window.rows.id[sends]), senders)
+                if len(sends):
+                    passes = copies(window.rows.table, passing, window.rows.id[sends])
+                    self._add_values(passes, window.rows.table.take(pa.array(sends)))
             own = rows.filter(pa.array(numbers_of(rows.column("copy_for")) == OWN))
             kinds = numbers_of(own.column("kind"))
             named = numbers_of(pc.is_valid(own.column("value")))
