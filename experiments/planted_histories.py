@@ -22,7 +22,7 @@ from tests.unit.history.planted import shuffled
 from tests.unit.history.test_rules import LIES, Lie
 
 
-def found(case: Lie, copies: int, rng: random.Random) -> tuple[int, int]:
+def hits_of(case: Lie, copies: int, rng: random.Random) -> tuple[int, int]:
     """The copies of a lie that each of its rules is broken by, and all other accusations."""
     history = [*shuffled([*[case.lie] * copies, *[case.truth] * copies], rng)]
     broken = {t.rule.name: t.answers[Answer.BROKEN] for t in judged(history).broken()}
@@ -41,7 +41,7 @@ def main() -> None:
     wrong = 0
     print(f"{'planted':>7}  {'found':>5}  {'others':>6}  lie, and the rules that it breaks")
     for case in LIES:
-        hits, others = found(case, options.copies, rng)
+        hits, others = hits_of(case, options.copies, rng)
         wrong += options.copies - hits + others
         rules = ", ".join(case.broken)
         print(f"{options.copies:>7}  {hits:>5}  {others:>6}  {case.name} ({rules})", flush=True)

@@ -204,8 +204,8 @@ class OffsetWindow:
 
 def copies(rows: pa.Table, chosen: Array, copy_for: Array | int) -> pa.Table:
     """Some rows again, for another place."""
-    taken = rows.take(pa.array(chosen))
+    again = rows.take(pa.array(chosen))
     role = pa.array(np.broadcast_to(np.asarray(copy_for, np.int64), len(chosen)))
-    return taken.set_column(
+    return again.set_column(
         rows.schema.get_field_index("copy_for"), rows.schema.field("copy_for"), role
     )
