@@ -24,7 +24,7 @@ def broken(judgement: HistoryJudgement) -> set[str]:
     return {tally.rule.name for tally in judgement.broken()}
 
 
-def told(history: list[Operation], rule: str, folder: Path) -> list[Operation]:
+def named_operations(history: list[Operation], rule: str, folder: Path) -> list[Operation]:
     """The operations that the story of a rule's finding names."""
     findings = stories.findings(judged(history), folder, "-")
     (finding,) = (each for each in findings if each.formula == rule)
@@ -42,7 +42,7 @@ def test_the_operations_of_a_finding_show_it_and_none_can_be_left_out(
     case: Lie, rule: str, tmp_path: Path
 ) -> None:
     history = [*NOISE, *case.lie]
-    operations = told(history, rule, tmp_path)
+    operations = named_operations(history, rule, tmp_path)
     assert rule in broken(judged(operations))
     for place in range(len(operations)):
         fewer = [*operations[:place], *operations[place + 1 :]]
