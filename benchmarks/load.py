@@ -16,13 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from conformance.garbage import collect_seldom
-from conformance.inspect.specifications import Specifications
 from conformance.kafka.batches import keyed_batch, sealed
 from conformance.kafka.jars import NEWEST, kafka_jars
 from conformance.kafka.schemas import Schemas
 from conformance.load.judgement import judge_release
 from conformance.load.partition import read_partition
 from conformance.load.specification import MODEL
+from conformance.modelcheck.specifications import Specifications
 
 _SEED = 5
 _FIRST_MS = 1_767_225_600_000

@@ -23,9 +23,9 @@ from conformance.inspect.findings import Discovery
 from conformance.inspect.inspection import inspect
 from conformance.inspect.reading.inputs import Inputs
 from conformance.inspect.reading.reader import read
-from conformance.inspect.specifications import Specifications
 from conformance.kafka.incidents import TOPIC
 from conformance.kafka.jars import NEWEST, kafka_jars
+from conformance.modelcheck.specifications import Specifications
 from conformance.verdict import Verdict, merge
 from tests.planted.faults import FAULTS
 from tests.planted.sites import Planted, Site

@@ -188,7 +188,7 @@ def _report(
     for name, bad in history.bad[:_SHOWN]:
         work.say(f"not understood: {name}, line {bad.number}: {bad.why}")
     for reason, count in sorted(history.reasons.items(), key=lambda item: -item[1])[:_SHOWN]:
-        work.say(f"not judged: {count:,} times: {reason}")
+        work.say(f"not judged: {counted(count, 'time')}: {reason}")
     if judgement.resent:
         work.say(f"not judged by value: {counted(judgement.resent, 'value')} sent more than once")
     for line in stories.allowed_lines(judgement):

@@ -6,6 +6,7 @@
 2. The rows of a partition are grouped into *situations*: all that is known of one value, of one
    offset, of one step of a reader. Offsets and names do not matter, only their order and whether
    they are the same. So millions of operations have a few dozen distinct situations (`situations`).
+   A long partition is grouped piece by piece, so no more than a piece is in memory (`partition`).
 3. The formulas of spec/ClientHistory.tla are evaluated on each distinct situation once (`rules`).
 4. Transactions are followed across partitions (`across`).
 

@@ -44,25 +44,49 @@ TRAIT_BITS = 20
 """What a row is within its group must fit into so many bits."""
 
 
-def distinct_groups(groups: Array, traits: Array, examples: int) -> list[tuple[int, Array]]:
+def distinct_groups(groups: Array, traits: Array, examples: int) -> list[tuple[int, int, Array]]:
     """Groups that are alike: that have the same set of traits.
 
-    How many there are, and the first of them. Two sets of traits are told apart by a sum of 64
-    bits: that two of n share one has a probability below n^2 / 2^65.
+    A number that tells the sets apart, how many groups have it, and the first of them. The number
+    is a sum of 64 bits: that two of n sets share one has a probability below n^2 / 2^65.
     """
     if not len(groups):
         return []
-    keys = np.unique(groups << TRAIT_BITS | traits)
+    keys = np.sort(groups << TRAIT_BITS | traits, kind="stable")  # nearly sorted, mostly
+    keys = keys[firsts(keys)]
     of, trait = keys >> TRAIT_BITS, (keys & ((1 << TRAIT_BITS) - 1)).astype(np.uint64)
     begins = np.flatnonzero(firsts(of))
     sums = np.add.reduceat(_mixed(trait), begins)
-    _, numbers, counts = np.unique(sums, return_inverse=True, return_counts=True)
+    distinct, numbers, counts = np.unique(sums, return_inverse=True, return_counts=True)
     order = np.argsort(numbers, kind="stable")
     ends = np.cumsum(counts)
     return [
-        (int(count), of[begins[order[end - count : min(end, end - count + examples)]]])
-        for count, end in zip(counts, ends, strict=True)
+        (int(sum_), int(count), of[begins[order[end - count : min(end, end - count + examples)]]])
+        for sum_, count, end in zip(distinct, counts, ends, strict=True)
     ]
+
+
+def spread(texts: pa.Array) -> Array:
+    """A number for each text, equal for equal ones, by which they can be divided evenly."""
+    texts = texts.cast(pa.large_string())
+    _, ends, data = texts.buffers()
+    if data is None:
+        return np.zeros(len(texts), np.uint64)
+    bounds = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    places = np.arange(bounds[0], bounds[-1]) - np.repeat(bounds[:-1], np.diff(bounds))
+    letters = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]].astype(np.uint64)
+    sums = np.cumsum(_mixed(letters | places.astype(np.uint64) << np.uint64(8)))
+    sums = np.concatenate((np.zeros(1, np.uint64), sums))
+    result: Array = sums[bounds[1:] - bounds[0]] - sums[bounds[:-1] - bounds[0]]
+    return result
+
+
+def packed(*parts: tuple[Array, int]) -> Array:
+    """Small numbers in one, each in so many bits."""
+    result = np.zeros(len(parts[0][0]), np.int64)
+    for numbers, bits in parts:
+        result = result << bits | numbers.astype(np.int64)
+    return result
 
 
 def _mixed(numbers: Array) -> Array:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from conformance.history import across
-from conformance.history.arrays import numbers_of
-from conformance.history.partition import (
-    CountedSituations,
-    HistoryPartition,
-    PartitionContext,
-    TransactionFact,
-    judge_partition,
-)
-from conformance.history.reading import History, HistoryFile, bucket_rows, read_history
-from conformance.history.rows import NO_OFFSET, READ, SENT
+from conformance.history import across, windows
+from conformance.history.across import TransactionTask, judge_transactions
+from conformance.history.arrays import Array
+from conformance.history.columns import CountedSituations
+from conformance.history.neighbours import PartitionContext
+from conformance.history.partition import BucketTask, judge_bucket
+from conformance.history.reading import History, HistoryFile, read_history
+from conformance.history.rows import NO_OFFSET
 from conformance.history.rules import (
     BY_KIND,
     RULES,
@@ -34,9 +29,10 @@ from conformance.history.situations import HistorySituation, SituationFact, stat
 from conformance.verdict import Verdict
 from conformance.workers import Workers
 
-Tell = Callable[[str], None]
 _TOO_MANY_BAD = 0.01
 """The part of the lines that may be unreadable before nothing can be said of the rest."""
+_MOST_CASES = 1_000
+"""Of a rule and an answer; all are counted."""
 
 
 @dataclass(slots=True)
@@ -55,7 +51,8 @@ class RuleTally:
         self.exercised += count
         self.answers[answer] += count
         if answer is not Answer.KEPT:
-            self.cases.setdefault(answer, []).extend(examples)
+            cases = self.cases.setdefault(answer, [])
+            cases += examples[: _MOST_CASES - len(cases)]
 
 
 @dataclass(slots=True)
@@ -65,13 +62,14 @@ class HistoryJudgement:
     history: History
     formulas: HistoryFormulas
     tallies: Mapping[str, RuleTally]
-    rows: int = 0
     partitions: int = 0
     unplaced: int = 0
     resent: int = 0
     distinct: int = 0
     """Distinct states of which formulas were asked."""
     long_circles: int = 0
+    too_many_readings: bool = False
+    """Whether so many transactions may be part of a circle that none was looked for."""
     read_up_to: dict[str, int] = field(default_factory=dict)
 
     def doubts(self) -> list[str]:
@@ -108,6 +106,12 @@ class HistoryJudgement:
                 "were found, which are not judged"
             )
 
+        if self.too_many_readings:
+            yield (
+                f"more than {across.MOST_READINGS:,} readings of transactions may be part of a "
+                "circle, which are not judged: log the time of each operation"
+            )
+
     def _where(self) -> str:
         keys = sorted({case.facts[0].key for case in self._unseen()})[:3]
         places = [f"{key} from offset {self.read_up_to.get(key, NO_OFFSET) + 1}" for key in keys]
@@ -128,12 +132,6 @@ class HistoryJudgement:
         return Verdict.INCONCLUSIVE if self.doubts() else Verdict.PASS
 
 
-@dataclass(frozen=True, slots=True)
-class _BucketTask:
-    parts: tuple[Path, ...]
-    context: PartitionContext
-
-
 def judge_history(
     files: Sequence[HistoryFile],
     formulas: HistoryFormulas,
@@ -148,92 +146,85 @@ def judge_history(
     )
     tallies = {rule.name: RuleTally(rule, formulas.location(rule)) for rule in RULES}
     judgement = HistoryJudgement(history, formulas, tallies)
-    verdicts = _Answers(formulas, tallies)
-    task = _BucketTask(history.parts, context)
-    unknown: list[TransactionFact] = []
-    edges = [np.zeros((0, 2), np.int64)]
-    for bucket in workers.map(partial(_judge_bucket, task), range(history.buckets)):
-        for part in bucket:
-            judgement.rows += part.rows
-            judgement.partitions += 1
-            judgement.unplaced += part.unplaced
-            judgement.resent += part.resent
-            judgement.read_up_to[part.key] = part.last_read
-            for group in part.situations:
-                verdicts.take(group)
-            unknown += part.unknown
-            edges.append(part.reads_from)
-    for situation in across.unknown_transactions(unknown):
-        verdicts.take(CountedSituations(1, (situation,)))
-    _judge_circles(np.concatenate(edges), task, history, workers, verdicts, judgement)
-    judgement.distinct = len(verdicts.states)
+    answers = _Answers(formulas, tallies)
+    task = BucketTask(
+        history.parts,
+        history.rest,
+        history.rows,
+        history.fetched,
+        scratch,
+        windows.WINDOW,
+        context,
+    )
+    unknown: list[Path] = []
+    readings: list[Path] = []
+    spans = [across.NO_SPANS]
+    for bucket in workers.map(partial(judge_bucket, task), _with_rows(history)):
+        judgement.partitions += len(bucket.last_read)
+        judgement.unplaced += bucket.unplaced
+        judgement.resent += bucket.resent
+        judgement.read_up_to.update(bucket.last_read)
+        answers.take(bucket.situations)
+        unknown += bucket.unknown
+        readings += bucket.readings
+        spans.append(bucket.back)
+    transactions = TransactionTask(tuple(unknown), tuple(readings), context)
+    if unknown or readings:
+        _judge_transactions(transactions, workers, answers, judgement)
+        back = across.merged(np.concatenate(spans))
+        _judge_circles(transactions, back, workers, answers, judgement)
+    judgement.distinct = len(answers.states)
     return judgement
 
 
-def _judge_circles(
-    edges: np.ndarray,
-    task: _BucketTask,
-    history: History,
-    workers: Workers,
-    verdicts: _Answers,
-    judgement: HistoryJudgement,
+def _with_rows(history: History) -> list[int]:
+    return [int(bucket) for bucket in np.flatnonzero(history.rows)]
+
+
+def _judge_transactions(
+    task: TransactionTask, workers: Workers, answers: _Answers, judgement: HistoryJudgement
 ) -> None:
     tally = judgement.tallies["ReadTransactionsEndedBefore"]
-    tally.add(Answer.KEPT, len(np.unique(edges[:, 0])), ())
-    circles = across.circles(edges)
+    buckets = range(judgement.history.buckets)
+    for bucket in workers.map(partial(judge_transactions, task), buckets):
+        answers.take(bucket.situations)
+        tally.add(Answer.KEPT, bucket.readers, ())
+
+
+def _judge_circles(
+    task: TransactionTask,
+    spans: Array,
+    workers: Workers,
+    answers: _Answers,
+    judgement: HistoryJudgement,
+) -> None:
+    history = judgement.history
+    buckets = range(history.buckets)
+    pairs = [across.NO_SPANS]
+    if len(spans):
+        for bucket in workers.map(partial(across.readings_within, task, spans), buckets):
+            pairs.append(bucket)
+            if sum(map(len, pairs)) > across.MOST_READINGS:
+                judgement.too_many_readings = True
+                return
+    circles = across.circles(np.concatenate(pairs))
     short = [circle for circle in circles if len(circle) <= across.MOST_IN_CIRCLE]
     judgement.long_circles = len(circles) - len(short)
     if not short:
         return
     orders = frozenset(order for circle in short for order in circle)
+    files = (*history.parts, history.rest)
     facts = [
         fact
-        for part in workers.map(partial(_facts_of, task, orders), range(history.buckets))
+        for part in workers.map(partial(_facts_of, files, orders), _with_rows(history))
         for fact in part
     ]
     for circle in short:
-        verdicts.take(CountedSituations(1, (across.circle_situation(facts, circle),)))
+        answers.take([CountedSituations(1, (across.circle_situation(facts, circle),))])
 
 
-def _judge_bucket(task: _BucketTask, bucket: int) -> list[HistoryPartition]:
-    rows = bucket_rows(task.parts, bucket)
-    return [judge_partition(key, part, task.context) for key, part in _by_key(rows)]
-
-
-def _by_key(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    if not len(rows):
-        return
-    keys = rows.column("key").combine_chunks()
-    codes = numbers_of(keys.indices)
-    rows = rows.take(pa.array(np.argsort(codes, kind="stable")))
-    begin = 0
-    for key, count in zip(keys.dictionary.to_pylist(), np.bincount(codes), strict=False):
-        if count:
-            yield key, rows.slice(begin, int(count)).combine_chunks()
-        begin += int(count)
-
-
-def _facts_of(task: _BucketTask, orders: frozenset[int], bucket: int) -> list[SituationFact]:
-    """What these transactions sent and read in a bucket."""
-    rows = bucket_rows(task.parts, bucket)
-    wanted = pc.is_in(rows.column("order"), value_set=pa.array(sorted(orders), pa.int64()))
-    facts = []
-    for row in rows.filter(wanted).to_pylist():
-        if row["kind"] in {SENT, READ}:
-            facts.append(
-                SituationFact(
-                    row["kind"],
-                    row["order"],
-                    row["place"],
-                    row["process"],
-                    row["key"],
-                    row["value"],
-                    row["offset"],
-                    row["outcome"],
-                    row["transactional"],
-                )
-            )
-    return facts
+def _facts_of(files: Sequence[Path], orders: frozenset[int], bucket: int) -> list[SituationFact]:
+    return list(across.operation_facts(files, orders, bucket))
 
 
 class _Answers:
@@ -243,12 +234,13 @@ class _Answers:
         self._formulas, self._tallies = formulas, tallies
         self.states: set[object] = set()
 
-    def take(self, group: CountedSituations) -> None:
-        """Situations that are alike: the first speaks for all."""
-        first = group.examples[0]
-        states = states_of(first.facts)
-        for rule in BY_KIND[first.kind]:
-            if rule.exercises(first.facts):
-                self.states.update(tuple(state.items()) for state in states)
-                answer = self._formulas.answer(rule, states)
-                self._tallies[rule.name].add(answer, group.count, group.examples)
+    def take(self, groups: Iterable[CountedSituations]) -> None:
+        """Groups of situations that are alike: the first speaks for all."""
+        for group in groups:
+            first = group.examples[0]
+            states = states_of(first.facts)
+            for rule in BY_KIND[first.kind]:
+                if rule.exercises(first.facts):
+                    self.states.update(tuple(state.items()) for state in states)
+                    answer = self._formulas.answer(rule, states)
+                    self._tallies[rule.name].add(answer, group.count, group.examples)

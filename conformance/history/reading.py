@@ -21,9 +21,10 @@ import pyarrow as pa
 
 from conformance.errors import DataError
 from conformance.history import edn
-from conformance.history.arrays import numbers_of
+from conformance.history.arrays import Array, numbers_of
 from conformance.history.lines import BadLine, LineBlock, read_block
 from conformance.history.rows import (
+    FETCHED,
     NO_TIME,
     ROWS,
     UNKNOWN,
@@ -36,6 +37,7 @@ from conformance.history.rows import (
     pending_rows,
     place_of,
 )
+from conformance.history.shuffle import write_parts
 from conformance.printable import path_text
 from conformance.workers import Workers
 
@@ -53,11 +55,13 @@ class HistoryFile:
     number: int
     path: Path
     size: int
+    block: int
+    """Bytes of a block; workers elsewhere must cut as this process does."""
 
     @property
     def blocks(self) -> int:
         """How many blocks it has."""
-        return max(1, -(-self.size // BLOCK))
+        return max(1, -(-self.size // self.block))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class HistoryBlock:
 
     def data(self) -> bytes:
         """Its lines, whole."""
-        begin, end = self.number * BLOCK, (self.number + 1) * BLOCK
+        begin, end = self.number * self.file.block, (self.number + 1) * self.file.block
         with self.file.path.open("rb") as file:
             if begin:
                 file.seek(begin - 1)
@@ -94,6 +98,8 @@ class ReadBlock:
 
     block: HistoryBlock
     path: Path
+    counts: Array
+    """What `write_rows` says of them."""
     lines: int
     """Lines of the file, also empty ones and those that were not understood."""
     rows: BlockRows
@@ -118,8 +124,13 @@ class History:
 
     files: tuple[HistoryFile, ...]
     parts: tuple[Path, ...]
-    """Files of rows: one batch for each bucket."""
-    buckets: int
+    """Files of rows, in the order of their lines: one batch for each bucket."""
+    rest: Path
+    """Such a file of operations that ended in another block than they began."""
+    rows: Array
+    """By bucket, how many rows there are."""
+    fetched: Array
+    """By bucket, how many of them are positions that were fetched."""
     timelines: Mapping[str, Timeline]
     late_starts: Mapping[int, int]
     """By order: when an operation began, if its beginning is in another block."""
@@ -134,6 +145,11 @@ class History:
     bad_count: int
     reasons: Mapping[str, int]
     """What was not understood, or is not judged: how many lines or processes, by reason."""
+
+    @property
+    def buckets(self) -> int:
+        """How many there are, with and without rows."""
+        return len(self.rows)
 
     def line(self, order: int) -> tuple[HistoryFile, int]:
         """The file and the number of a line, from 1."""
@@ -150,7 +166,7 @@ def history_files(paths: Sequence[Path]) -> tuple[HistoryFile, ...]:
                 raise DataError(f"{path_text(path)} is not a file. Give files of operations.")
             with path.open("rb") as file:
                 begin = file.read(2)
-            files.append(HistoryFile(number, path.absolute(), path.stat().st_size))
+            files.append(HistoryFile(number, path.absolute(), path.stat().st_size, BLOCK))
         except OSError as error:
             raise DataError(f"{path_text(path)}: {error.strerror}.") from error
         if begin == b"\x1f\x8b":
@@ -174,11 +190,11 @@ def _read(scratch: Path, buckets: int, block: HistoryBlock) -> ReadBlock:
     orders = np.asarray(lines.numbers, np.int64) + base
     rows = block_rows(lines.table, orders)
     path = scratch / f"rows-{block.file.number}-{block.number}.arrow"
-    write_rows(rows.rows, buckets, path)
+    counts = write_rows(rows.rows, buckets, path)
     count = data.count(b"\n") + (bool(data) and not data.endswith(b"\n"))
     unread = (PositionEvent(None, base + bad.number, "all") for bad in lines.bad if not bad.is_end)
     light = replace(rows, rows=ROWS.empty_table(), events=(*rows.events, *unread))
-    return ReadBlock(block, path, count, light, lines.bad, lines.reasons)
+    return ReadBlock(block, path, counts, count, light, lines.bad, lines.reasons)
 
 
 def _lines(block: HistoryBlock, data: bytes) -> LineBlock:
@@ -186,47 +202,25 @@ def _lines(block: HistoryBlock, data: bytes) -> LineBlock:
     return reader(data, 1, cut=block.is_last and not data.endswith(b"\n"))
 
 
-def write_rows(rows: pa.Table, buckets: int, path: Path) -> None:
-    """The rows in a file, one batch for each bucket."""
+def write_rows(rows: pa.Table, buckets: int, path: Path) -> Array:
+    """The rows in a file, one batch for each bucket.
+
+    By bucket: how many rows, and how many of them are positions that were fetched.
+    """
     rows = rows.unify_dictionaries().combine_chunks()
-    keys = rows.column("key").combine_chunks() if len(rows) else None
-    if isinstance(keys, pa.DictionaryArray):
-        of_key = np.array(
-            [bucket_of(key, buckets) for key in keys.dictionary.to_pylist()], np.int64
-        )
-        bucket = of_key[numbers_of(keys.indices)]
-    else:
-        bucket = np.zeros(0, np.int64)
-    rows = rows.take(pa.array(np.argsort(bucket, kind="stable"))).combine_chunks()
-    ends = np.cumsum(np.bincount(bucket, minlength=buckets))
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, ROWS) as writer:
-        begin = 0
-        for end in ends:
-            part = rows.slice(begin, int(end) - begin).to_batches()
-            writer.write_batch(part[0] if part else _empty(rows))
-            begin = int(end)
-
-
-def _empty(rows: pa.Table) -> pa.RecordBatch:
-    """No rows, with the dictionaries of the file: it has one of each column."""
-    return rows.to_batches()[0].slice(0, 0) if len(rows) else pa.RecordBatch.from_pylist([], ROWS)
+    bucket = np.zeros(0, np.int64)
+    if len(rows):
+        keys = rows.column("key").combine_chunks()
+        of_key = [bucket_of(key, buckets) for key in keys.dictionary.to_pylist()]
+        bucket = np.array(of_key, np.int64)[numbers_of(keys.indices)]
+    write_parts(rows, bucket, buckets, path)
+    fetched = bucket[numbers_of(rows.column("kind")) == FETCHED]
+    return np.stack([np.bincount(part, minlength=buckets) for part in (bucket, fetched)])
 
 
 def bucket_of(key: str, buckets: int) -> int:
     """The bucket of a partition, the same on every machine."""
     return zlib.crc32(key.encode()) % buckets
-
-
-def bucket_rows(parts: Sequence[Path], bucket: int) -> pa.Table:
-    """The rows of a bucket."""
-    batches = []
-    for path in parts:
-        with pa.memory_map(str(path)) as source:
-            batch = pa.ipc.open_file(source).get_batch(bucket)
-            if len(batch):
-                batches.append(batch)
-    tables = [pa.Table.from_batches([batch]) for batch in batches]
-    return pa.concat_tables(tables).unify_dictionaries() if tables else ROWS.empty_table()
 
 
 # --- what concerns more than one block ----------------------------------------------------------
@@ -242,7 +236,7 @@ def _settled(
     late, begun, endless = _ends(spans)
     rest = pa.concat_tables([ROWS.empty_table(), *begun]).unify_dictionaries()
     last = scratch / "rows-rest.arrow"
-    write_rows(rest, buckets, last)
+    counts = sum((part.counts for part in read), write_rows(rest, buckets, last))
     reasons: Counter[str] = Counter()
     for part in read:
         reasons.update(part.reasons)
@@ -265,8 +259,10 @@ def _settled(
     failing = frozenset().union(*(part.rows.failing for part in read), failing_processes(rest))
     return History(
         files,
-        (*(part.path for part in read), last),
-        buckets,
+        tuple(part.path for part in read),
+        last,
+        counts[0],
+        counts[1],
         _timelines(spans, [event for part in read for event in part.rows.events], mixed),
         late,
         failing,
@@ -307,13 +303,18 @@ def _ends(
             began = NO_TIME if began is None else began
             after = parts[place + 1][1] if place + 1 < len(parts) else None
             if after is None or after.first_outcome < 0:
-                rows.append(pending_rows(span.pending, span.pending_order, UNKNOWN, began))
+                times = began, NO_TIME
+                rows.append(pending_rows(span.pending, span.pending_order, UNKNOWN, times))
                 endless += 1
                 continue
             if not after.first_has_start:
                 late[after.first] = began
-            if not after.first_says_sent:
-                rows.append(pending_rows(span.pending, after.first, after.first_outcome, began))
+            times = began, after.first_time
+            rows.append(
+                pending_rows(
+                    span.pending, after.first, after.first_outcome, times, after.first_silent
+                )
+            )
     return late, rows, endless
 
 

@@ -78,7 +78,9 @@ class ProcessSpan:
     first: int
     """The order of its first line."""
     first_has_start: bool
-    first_says_sent: bool
+    first_silent: frozenset[int]
+    """Of SENT and COMMITTED, what that line does not say."""
+    first_time: int
     first_outcome: int
     """-1: that line says that an operation was invoked."""
     earliest: int
@@ -132,20 +134,31 @@ def block_rows(lines: pa.Table, orders: Array) -> BlockRows:
     )
 
 
-def pending_rows(line: pa.Table, order: int, outcome: int, start: int) -> pa.Table:
-    """The rows of an operation of which only the beginning is known from its own line."""
+BEGUN = frozenset({SENT, COMMITTED})
+"""What a line may say that begins an operation, and its end leave out."""
+
+
+def pending_rows(
+    line: pa.Table, order: int, outcome: int, times: tuple[int, int], kinds: frozenset[int] = BEGUN
+) -> pa.Table:
+    """The rows of an operation of which the line that ended it does not say them.
+
+    `line` has begun it; `order` is that of its end, if it has one; `times` are those of both.
+    """
+    start, end = times
     processes = pc.dictionary_encode(line.column("process")).combine_chunks()
     nobody = np.full(1, -1, np.int64)
-    return _flattened(
+    rows = _flattened(
         line,
         np.zeros(1, np.int64),
         nobody,
         np.array([order], np.int64),
         np.array([outcome], np.int8),
-        _times(line, "time"),
+        np.array([end], np.int64),
         np.array([start], np.int64),
         processes,
     )
+    return rows.filter(pc.is_in(rows.column("kind"), pa.array(sorted(kinds), pa.int8())))
 
 
 def failing_processes(rows: pa.Table) -> frozenset[str]:
@@ -203,7 +216,7 @@ def _flattened(
     for kind, name in enumerate(_LISTS):
         lists = lines.column(name)
         source = kept.copy()
-        if kind in {SENT, COMMITTED}:  # what an end leaves out, its beginning may say
+        if kind in BEGUN:  # what an end leaves out, its beginning may say
             silent = ~numbers_of(pc.is_valid(lists))[kept] & (invoked[kept] >= 0)
             source[silent] = invoked[kept][silent]
         chosen = lists.take(pa.array(source)).combine_chunks()
@@ -298,7 +311,7 @@ def _spans(
     earliest = np.minimum.reduceat(np.where(known, sorted_times, -NO_TIME - 1), first_at)
     latest = np.maximum.reduceat(sorted_times, first_at)
     pending = {int(place) for place in pairs.pending}
-    sent = numbers_of(pc.is_valid(lines.column("sent")))
+    says = {kind: numbers_of(pc.is_valid(lines.column(_LISTS[kind]))) for kind in BEGUN}
     codes = numbers_of(processes.indices)
     spans = {}
     for number, (begin, end) in enumerate(zip(first_at, last_at, strict=True)):
@@ -307,7 +320,8 @@ def _spans(
         spans[names[int(codes[first])]] = ProcessSpan(
             int(orders[first]),
             bool(starts[first] != NO_TIME),
-            bool(sent[first]),
+            frozenset(kind for kind in BEGUN if not says[kind][first]),
+            int(times[first]),
             outcome,
             int(earliest[number]),
             int(latest[number]),

@@ -6,7 +6,7 @@ producer took a new epoch, a rule is broken only if it is broken in all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -19,7 +19,7 @@ from conformance.history.situations import (
     State,
     states_of,
 )
-from conformance.inspect.specifications import Specification, Specifications
+from conformance.modelcheck.specifications import Specification, Specifications
 from conformance.story.why import why_false
 from conformance.tla import ModelValue, Spec, Value
 
@@ -153,6 +153,17 @@ BY_KIND: Mapping[SituationKind, tuple[HistoryRule, ...]] = {
     kind: tuple(rule for rule in RULES if rule.kind is kind) for kind in SituationKind
 }
 
+
+def _smaller(facts: tuple[SituationFact, ...]) -> Iterator[tuple[SituationFact, ...]]:
+    """Without an operation, without a fact, without what a fact says of an operation before."""
+    for order in dict.fromkeys(fact.order for fact in facts):
+        yield tuple(fact for fact in facts if fact.order != order)
+    for place, fact in enumerate(facts):
+        yield (*facts[:place], *facts[place + 1 :])
+        for lighter in fact.lighter():
+            yield (*facts[:place], lighter, *facts[place + 1 :])
+
+
 _UNSEEN = ModelValue("(not seen)")
 
 
@@ -192,14 +203,16 @@ class HistoryFormulas:
         return Answer.KEPT if bare else Answer.ALLOWED
 
     def smallest(self, rule: HistoryRule, situation: HistorySituation) -> HistorySituation:
-        """The situation without the facts that the answer does not need."""
+        """The situation without what the answer does not need: removing any operation that is
+        left, or what is said of one, changes the answer."""
         facts = situation.facts
         wanted = self.answer(rule, states_of(facts))
-        for fact in situation.facts:
-            fewer = tuple(other for other in facts if other != fact)
-            if fewer and self.answer(rule, states_of(fewer)) is wanted:
-                facts = fewer
-        return HistorySituation(situation.kind, facts)
+        while True:
+            ways = (way for way in _smaller(facts) if way)
+            fewer = next((w for w in ways if self.answer(rule, states_of(w)) is wanted), None)
+            if fewer is None:
+                return HistorySituation(situation.kind, facts)
+            facts = fewer
 
     def why(self, rule: HistoryRule, situation: HistorySituation) -> tuple[Reason, ...]:
         """The evaluator's account of why a rule is false."""

@@ -7,7 +7,7 @@ state of spec/ClientHistory.tla, and equal states are judged once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 from typing import TypeVar
@@ -63,6 +63,17 @@ class SituationFact:
     ended: int = 0
     before: int = -1
     """The order of the operation that `after` is of; no part of the state."""
+    given: int = -1
+    """The order of the operation that `processed` is of; no part of the state."""
+
+    def lighter(self) -> tuple[SituationFact, ...]:
+        """The fact without what it says of an operation before it, in each way that there is."""
+        ways = []
+        if self.after != NO_OFFSET:
+            ways.append(replace(self, after=NO_OFFSET, within=False, before=-1))
+        if self.processed != NO_OFFSET:
+            ways.append(replace(self, processed=NO_OFFSET, given=-1))
+        return tuple(ways)
 
     @property
     def offsets(self) -> tuple[int, ...]:

@@ -77,6 +77,9 @@ def _operations(case: HistorySituation) -> list[tuple[int, str, str]]:
         if fact.after != NO_OFFSET and fact.before != fact.order:
             steps = parts.setdefault(fact.before, (fact.process, []))[1]
             steps.append(f"{_STEPS[fact.kind]} offset {fact.after} of {printable(fact.key)}")
+        if fact.processed != NO_OFFSET and fact.given != fact.order:
+            steps = parts.setdefault(fact.given, (fact.process, []))[1]
+            steps.append(f"read offset {fact.processed} of {printable(fact.key)}")
     for fact in case.facts:
         parts.setdefault(fact.order, (fact.process, []))[1].append(_fact_text(fact))
     return [
@@ -141,7 +144,7 @@ def as_json(judgement: HistoryJudgement) -> dict[str, JsonValue]:
         }
     return {
         "operations": dict(history.operations),
-        "rows": judgement.rows,
+        "rows": int(history.rows.sum()),
         "partitions": judgement.partitions,
         "processes_jumping": len(history.jumping),
         "lines_not_understood": history.bad_count,

@@ -23,7 +23,7 @@ from conformance.inspect.groups import (
     Topics,
     member_constants,
 )
-from conformance.inspect.specifications import Specification
+from conformance.modelcheck.specifications import Specification
 from conformance.tla import Spec, State, Value, make_function
 
 _EAGER = frozenset({"range", "roundrobin", "sticky"})

@@ -24,7 +24,7 @@ from conformance.inspect.groups import (
     Topics,
     member_constants,
 )
-from conformance.inspect.specifications import Specification
+from conformance.modelcheck.specifications import Specification
 from conformance.tla import Fn, Spec, State, Value, make_function
 
 _STATES = {0: "Stable", 1: "UnrevokedPartitions", 2: "UnreleasedPartitions"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from conformance.errors import SpecError
 from conformance.events import Reason
 from conformance.inspect.abstraction import WINDOW, PartitionMoment, Window, windows
-from conformance.inspect.specifications import Specification
+from conformance.modelcheck.specifications import Specification
 from conformance.story.why import why_false
 from conformance.tla import ModelValue, Spec, State, Value, make_function
 

@@ -19,8 +19,9 @@ from conformance.inspect.groups import (
     read_groups,
 )
 from conformance.inspect.history import MetadataHistory
+from conformance.inspect.models import CLASSIC_GROUP, CONSUMER_GROUP
 from conformance.inspect.reading.names import CONSUMER_OFFSETS
-from conformance.inspect.specifications import CLASSIC_GROUP, CONSUMER_GROUP, Specifications
+from conformance.modelcheck.specifications import Specifications
 
 
 def judge_groups(

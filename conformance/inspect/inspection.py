@@ -27,17 +27,13 @@ from conformance.inspect.judging import (
     telling,
     telling_groups,
 )
+from conformance.inspect.models import CLASSIC_GROUP, CONSUMER_GROUP, REPLICATION
 from conformance.inspect.quorum import quorum
 from conformance.inspect.server_logs import ServerLog, not_understood, read_server_logs
 from conformance.inspect.slices import Slice, slices
-from conformance.inspect.specifications import (
-    CLASSIC_GROUP,
-    CONSUMER_GROUP,
-    REPLICATION,
-    Specifications,
-)
 from conformance.inspect.tables import TableWriter, finding_tables
 from conformance.inspect.workers import OnDemand
+from conformance.modelcheck.specifications import Specifications
 from conformance.verdict import Verdict
 from conformance.workers import Here
 

@@ -21,10 +21,11 @@ from conformance.inspect.groups import JudgedGroup
 from conformance.inspect.history import Key
 from conformance.inspect.judgement import PartitionJudge, PartitionJudgement
 from conformance.inspect.lines import read_lines
+from conformance.inspect.models import REPLICATION
 from conformance.inspect.partitions import read_logs
 from conformance.inspect.slices import Slice
-from conformance.inspect.specifications import REPLICATION, Specifications
 from conformance.inspect.subjects import InspectedPartition, gather
+from conformance.modelcheck.specifications import Specifications
 from conformance.verdict import Verdict
 
 KEPT = 200

@@ -21,7 +21,7 @@ from conformance.inspect.abstraction import NOBODY, RegisteredPartition, Window,
 from conformance.inspect.copies import Copies
 from conformance.inspect.history import Elections
 from conformance.inspect.judgement import PartitionJudgement
-from conformance.inspect.specifications import REPLICATION
+from conformance.inspect.models import REPLICATION
 from conformance.tla import format_value, make_function, to_itf
 
 MODEL = REPLICATION

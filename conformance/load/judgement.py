@@ -14,13 +14,13 @@ from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 
-from conformance.inspect.specifications import Specifications
 from conformance.kafka.schemas import Schemas
 from conformance.load.classes import ReleaseClasses
 from conformance.load.compactions import AS_IT_IS, CompactionSearch, Variant
 from conformance.load.meaning import GroupRecords, ReleaseReader
 from conformance.load.partition import PartitionLog
 from conformance.load.specification import MODEL, SpecifiedLoad, specified_load
+from conformance.modelcheck.specifications import Specifications
 from conformance.verdict import Verdict
 
 SAMPLE = 40

@@ -8,10 +8,10 @@ from typing import cast
 
 import msgspec
 
-from conformance.inspect.specifications import Specification
 from conformance.kafka.jars import release_of
 from conformance.load.compactions import CompactionSearch, explore
 from conformance.load.meaning import GroupRecords
+from conformance.modelcheck.specifications import Specification
 from conformance.tla import Fn, Value
 from conformance.toml import decode
 

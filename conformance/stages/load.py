@@ -13,7 +13,6 @@ from pathlib import Path
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, StageFinished, StageStarted
 from conformance.inspect.reading.names import CONSUMER_OFFSETS
-from conformance.inspect.specifications import Specifications
 from conformance.inspect.workers import OnDemand
 from conformance.kafka.jars import kafka_jars, release_of
 from conformance.load.advice import advice
@@ -27,6 +26,7 @@ from conformance.load.judgement import (
 )
 from conformance.load.partition import PartitionLog, read_partition
 from conformance.load.specification import MODEL
+from conformance.modelcheck.specifications import Specifications
 from conformance.printable import counted
 from conformance.stages.context import Context, stage
 from conformance.verdict import Verdict

@@ -103,6 +103,11 @@ def test_conformance_imports_point_downwards(path: Path) -> None:
             assert LAYERS[top] <= own, f"{dotted(path)} imports {name} of a higher layer"
 
 
+@pytest.mark.parametrize("path", modules("conformance/history"), ids=dotted)
+def test_clients_histories_need_nothing_of_brokers_files(path: Path) -> None:
+    assert not {name for name in imports(path) if name.startswith("conformance.inspect")}
+
+
 OWN_ADAPTERS = (
     "acknowledgement",
     "controller",

@@ -16,12 +16,13 @@ from conformance.inspect.classic_groups import ClassicGroups
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.groups import CLASSIC, Topics, read_groups
 from conformance.inspect.history import MetadataHistory
+from conformance.inspect.models import CLASSIC_GROUP
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of
 from conformance.inspect.reading.reader import read
-from conformance.inspect.specifications import CLASSIC_GROUP, Specifications
 from conformance.inspect.workers import OnDemand
 from conformance.kafka.jars import kafka_jars
 from conformance.kafka.schemas import RecordValue, Schemas
+from conformance.modelcheck.specifications import Specifications
 from conformance.tla import find_java
 from tests.kafka_needed import dump_log_class_path, jars_or_skip
 from tests.segment_files import Batch, partition_folder, record, write_segment

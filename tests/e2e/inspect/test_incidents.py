@@ -18,8 +18,8 @@ from conformance.inspect import traces
 from conformance.inspect.inspection import Inspection, inspect
 from conformance.inspect.reading.inputs import Filters, Inputs, moment
 from conformance.inspect.reading.reader import read
-from conformance.inspect.specifications import Specifications
 from conformance.kafka.incidents import INCIDENTS, TOPIC
+from conformance.modelcheck.specifications import Specifications
 from conformance.verdict import Verdict
 from tests.kafka_needed import VERSIONS, jars_or_skip
 from tests.planted.faults import FAULTS

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.inspect.specifications import Specifications
 from conformance.kafka.jars import kafka_jars
 from conformance.kafka.schemas import Schemas
 from conformance.load.classes import release_classes
 from conformance.load.specification import MODEL
+from conformance.modelcheck.specifications import Specifications
 from tests.e2e.load.written import LogWriter
 
 NEWEST = "4.4.0"

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.inspect.specifications import Specifications
 from conformance.kafka.jars import kafka_jars
 from conformance.load.classes import release_classes
 from conformance.load.judgement import GroupVerdict, LoadAnswer, judge_release
 from conformance.load.partition import read_partition
+from conformance.modelcheck.specifications import Specifications
 from tests.e2e.load.written import (
     Batch,
     Consumer,

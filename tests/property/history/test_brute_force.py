@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
 
+from conformance.history import windows
 from conformance.history.rows import FAIL, FETCHED, OK, SENT, UNKNOWN
 from conformance.history.rules import RULES, Answer, DeclaredConfiguration, HistoryFormulas
 from conformance.history.situations import SituationFact, states_of
@@ -109,20 +111,29 @@ def merged(answers: Counter[Answer]) -> Answer:
     return next((answer for answer in order if answers[answer]), Answer.KEPT)
 
 
+def agreed(seed: int, configuration: DeclaredConfiguration) -> Iterator[tuple[str, Answer]]:
+    """What the judge and brute force say of each rule on a drawn history."""
+    operations = drawn(random.Random(seed))
+    judgement = judged(operations, configuration)
+    expected = whole(formulas_of(configuration), plain_facts(operations))
+    for rule in RULES:
+        answer = merged(judgement.tallies[rule.name].answers)
+        assert answer == expected[rule.name], (seed, rule.name, operations)
+        yield rule.name, answer
+
+
+WINDOWS = (1, 3, windows.WINDOW)
+"""Rows that are judged together: a history is judged piece by piece, or whole."""
+
+
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=("default", "weak", "unclean"))
 def test_the_judge_says_what_the_whole_history_says(
-    configuration: DeclaredConfiguration,
+    configuration: DeclaredConfiguration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = formulas_of(configuration)
     seen: Counter[tuple[str, Answer]] = Counter()
     for seed in range(HISTORIES if configuration == CONFIGURATIONS[0] else HISTORIES // 5):
-        operations = drawn(random.Random(seed))
-        judgement = judged(operations, configuration)
-        expected = whole(known, plain_facts(operations))
-        for rule in RULES:
-            answer = merged(judgement.tallies[rule.name].answers)
-            assert answer == expected[rule.name], (seed, rule.name, operations)
-            seen[rule.name, answer] += 1
+        monkeypatch.setattr(windows, "WINDOW", WINDOWS[seed % len(WINDOWS)])
+        seen.update(agreed(seed, configuration))
     if configuration == CONFIGURATIONS[0]:
         broken = {name for name, answer in seen if answer is Answer.BROKEN}
         assert broken == {rule.name for rule in RULES}

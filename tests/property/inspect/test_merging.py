@@ -16,8 +16,9 @@ from conformance.inspect.abstraction import (
 )
 from conformance.inspect.exposure import merged as merged_runs
 from conformance.inspect.formulas import ReplicationFormulas
+from conformance.inspect.models import REPLICATION
 from conformance.inspect.partitions import EpochRun
-from conformance.inspect.specifications import REPLICATION, Specifications
+from conformance.modelcheck.specifications import Specifications
 
 SPECIFICATION = Specifications()[REPLICATION]
 FORMULAS = ReplicationFormulas(SPECIFICATION)

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import DataError
-from conformance.history import reading
+from conformance.history import reading, windows
 from conformance.history.judgement import HistoryJudgement, judge_history
 from conformance.history.reading import History, history_files, read_history
-from conformance.history.rules import RULES, DeclaredConfiguration
+from conformance.history.rules import RULES, Answer, DeclaredConfiguration
+from conformance.history.shuffle import read_part
 from conformance.verdict import Verdict
 from conformance.workers import ForkedProcesses, Here, Workers
 from tests.property.history.test_brute_force import drawn
@@ -138,6 +139,30 @@ def test_a_beginning_and_its_end_may_be_of_two_blocks(
     assert {tally.rule.name for tally in judgement.broken()} == {"SentAfterAnswerLiesBehind"}
 
 
+@pytest.mark.parametrize("block", [64, 1 << 20])
+@pytest.mark.parametrize("repeats", [True, False])
+def test_a_commit_of_two_blocks_ends_when_its_end_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, repeats: bool
+) -> None:
+    """A fetch between beginning and end may show the position before, and does so in both."""
+    monkeypatch.setattr(reading, "BLOCK", block)
+
+    def commit(offset: int) -> Operation:
+        return {"process": "m", "f": "commit", "committed": [{"key": "p", "offset": offset}]}
+
+    def both(offset: int, begin: int) -> list[Operation]:
+        begun = {**commit(offset), "type": "invoke", "time": begin}
+        ended = commit(offset) if repeats else {"process": "m", "f": "commit"}
+        return [begun, {**ended, "type": "ok", "time": begin + 9}]
+
+    fetch = {"process": "n", "type": "ok", "f": "fetch", "start": 22, "time": 24,
+             "fetched": [{"key": "p", "offset": 3}]}  # fmt: skip
+    judgement = judged_files(tmp_path, {"h.ndjson": text([*both(3, 1), *both(5, 20), fetch])})
+    tallies = judgement.tallies
+    assert dict(tallies["CommittedPositionIsKept"].answers) == {Answer.KEPT: 1}
+    assert dict(tallies["CommittedPositionGoesForward"].answers) == {Answer.KEPT: 1}
+
+
 def test_a_process_goes_on_in_the_next_file(tmp_path: Path) -> None:
     first = text([polled("c", ("p", 1, 0), ("p", 2, 1), start=1, time=2)])
     second = text([polled("c", ("p", 1, 0), start=3, time=4)])
@@ -218,6 +243,7 @@ def test_blocks_buckets_and_processes_change_nothing(
     expected = {rule.name: dict(whole.tallies[rule.name].answers) for rule in RULES}
     monkeypatch.setattr(reading, "BLOCK", 1000)
     monkeypatch.setattr(reading, "_BUCKET", 4000)
+    monkeypatch.setattr(windows, "WINDOW", 40)
     for workers in (Here(), ForkedProcesses(2)):
         parts = judged_files(tmp_path, {"h.ndjson": text(operations)}, workers)
         assert parts.history.buckets > 2
@@ -237,8 +263,9 @@ def test_places_of_lines_are_those_of_the_file(
 
 
 def _orders(history: History) -> list[tuple[str, int]]:
-    rows = reading.bucket_rows(history.parts, 0)
-    places = [history.line(order) for order in rows.column("order").to_pylist()]
+    pieces = read_part(history.parts, 0)
+    orders = [order for rows in pieces for order in rows.column("order").to_pylist()]
+    places = map(history.line, orders)
     return sorted((file.path.name, number) for file, number in places)
 
 

@@ -12,7 +12,8 @@ import pytest
 from conformance.inspect.consumer_groups import ConsumerGroups
 from conformance.inspect.groups import CONSUMER, GroupLog, GroupRecordCopy, JudgedGroup, Topics
 from conformance.inspect.history import Elections, MetadataHistory, Registration
-from conformance.inspect.specifications import CONSUMER_GROUP, Specifications
+from conformance.inspect.models import CONSUMER_GROUP
+from conformance.modelcheck.specifications import Specifications
 
 SPECIFICATION = Specifications()[CONSUMER_GROUP]
 NOW = 10_000_000

@@ -6,8 +6,9 @@ import pytest
 
 from conformance.inspect.damage import KINDS
 from conformance.inspect.invariants import INVARIANTS, InvariantScope
+from conformance.inspect.models import REPLICATION
 from conformance.inspect.reading.names import IDENTITY_FILES, OFFSET_CHECKPOINTS
-from conformance.inspect.specifications import REPLICATION, Specifications
+from conformance.modelcheck.specifications import Specifications
 from tests.planted.faults import FAULTS
 from tests.unit.inspect.invariants_page import PAGE, shown, table
 

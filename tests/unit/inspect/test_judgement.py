@@ -13,9 +13,10 @@ from conformance.inspect.formulas import ReplicationFormulas
 from conformance.inspect.history import Elections, Registration
 from conformance.inspect.judgement import PartitionJudge, PartitionJudgement
 from conformance.inspect.lines import ServerLogLine
+from conformance.inspect.models import REPLICATION
 from conformance.inspect.partitions import EpochRun, ReplicaLog
-from conformance.inspect.specifications import REPLICATION, Specifications
 from conformance.inspect.subjects import InspectedPartition, ReplicaCopy
+from conformance.modelcheck.specifications import Specifications
 from conformance.verdict import Verdict
 
 SPECIFICATION = Specifications()[REPLICATION]

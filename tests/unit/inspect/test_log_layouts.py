@@ -21,7 +21,7 @@ from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of
 from conformance.inspect.reading.layouts import declared, milliseconds
 from conformance.inspect.reading.lines import LineTally, rows
 from conformance.inspect.reading.reader import read
-from conformance.inspect.specifications import Specifications
+from conformance.modelcheck.specifications import Specifications
 from conformance.verdict import Verdict
 from tests.segment_files import partition_folder, run_of, write_segment
 

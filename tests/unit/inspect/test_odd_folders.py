@@ -15,8 +15,8 @@ from conformance.inspect.evidence import METADATA
 from conformance.inspect.inspection import Inspection, inspect
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of
 from conformance.inspect.reading.reader import read
-from conformance.inspect.specifications import Specifications
 from conformance.inspect.store import PartWriter
+from conformance.modelcheck.specifications import Specifications
 from conformance.verdict import Verdict
 from tests.segment_files import partition_folder, run_of, write_checkpoint, write_segment
 

@@ -1,8 +1,8 @@
-"""The specification's modules as models name them, bound to what the files show.
+"""The specification's modules as models name them, bound to what was observed.
 
-A model in models/ says what every constant is, and which formulas are asked. Brokers, members and
-the like are not the model's: they are those of the files. So nothing of the specification is
-written a second time here, and TLC checks what is asked of the files on a small instance too.
+A model in models/ says what every constant is, and which formulas are asked. Members and the like
+are not the model's: they are those of the files or histories. So nothing of the specification is
+written a second time here, and TLC checks what is asked of them on a small instance too.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from conformance.modelcheck.prepare import bound
 from conformance.resources import models_dir
 from conformance.tla import ModelConfig, Module, Spec, Value, bind, find_tools
 
-REPLICATION = "replication/files-2b"
-CLASSIC_GROUP = "group/files-2m"
-CONSUMER_GROUP = "consumer/files-2m"
 _KEPT = 300
 """Bound specifications of one model."""
 
