@@ -43,7 +43,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "produce": ("IdempotentProduce",),
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": ("CoordinatorStore",),
-        "transaction": ("TransactionalLog",),
+        "transaction": ("TransactionalLog", "Transactions"),
     }
 )
 """Which of the shipped specifications each of them is driven by."""
