@@ -1,4 +1,4 @@
-"""spec/Transactions.tla and TransactionalLog.tla meet impl: coordinators, partitions, a consumer."""
+"""spec/Transactions.tla and TransactionalLog.tla meet impl: coordinators, partitions, consumers."""
 
 from collections.abc import Mapping
 
