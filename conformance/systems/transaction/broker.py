@@ -82,6 +82,11 @@ class CoordinatorBroker:
         known = self.manager.get_transaction_state(TRANSACTIONAL_ID)
         return None if known is None else known.metadata
 
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the broker is about to abort the transaction by itself."""
+        return self.metadata is not None and self.metadata.is_fenced
+
     # ---- elections -------------------------------------------------------------------------
 
     def elect(self, tenure: int) -> None:

@@ -20,6 +20,7 @@ from impl.types import LogOffsetMetadata, TopicPartition
 _LEADER_EPOCH = 0
 _NO_SEQUENCE = -1
 _NO_ENTRY = -1
+_MAX_COPIES = 2
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -146,9 +147,42 @@ class PartitionLeader:
         )
         self._replicate_at_once()
 
-    def replicated_markers(self) -> set[tuple[int, int, bool, int]]:
+    def has_place_for(self, batch: SentBatch) -> bool:
+        """Whether the batch may arrive: those of one epoch come in order, and again."""
+        if self._is_offsets:
+            return self._copies_of(batch) < _MAX_COPIES
+        return batch.sequence <= self._next_sequence(batch.epoch)
+
+    def is_next(self, batch: SentBatch) -> bool:
+        """Whether the batch, if it may arrive, is not there yet."""
+        return self._is_offsets or batch.sequence == self._next_sequence(batch.epoch)
+
+    def _next_sequence(self, epoch: int) -> int:
+        own = (batch for batch in self.log.batches() if batch.producer.epoch == epoch)
+        return sum(not batch.is_control_batch for batch in own)
+
+    def is_verifying(self, batch: SentBatch) -> bool:
+        """Whether the batch waits for the coordinator already."""
+        return any(verification.batch == batch for verification in self.verifications)
+
+    def _copies_of(self, batch: SentBatch) -> int:
+        value = f"{batch.txn} {batch.sequence}".encode()
+        return sum(
+            not logged.is_control_batch and logged.records[0].value == value
+            for logged in self.log.batches()
+        )
+
+    def copies_of(self, marker: TxnMarkerEntry, timestamp: int) -> int:
+        """How often the marker is in the log."""
+        key = (marker.producer_epoch, marker.coordinator_epoch, marker.is_commit, timestamp)
+        return self._markers_below(self.log.log_end_offset).count(key)
+
+    def replicated_markers(self) -> list[tuple[int, int, bool, int]]:
         """Producer epoch, coordinator epoch, whether it commits, and time of each marker."""
-        return {
+        return self._markers_below(self.log.high_watermark)
+
+    def _markers_below(self, offset: int) -> list[tuple[int, int, bool, int]]:
+        return [
             (
                 batch.producer.epoch,
                 deserialize(batch).coordinator_epoch,
@@ -156,8 +190,8 @@ class PartitionLeader:
                 batch.max_timestamp,
             )
             for batch in self.log.batches()
-            if batch.is_control_batch and batch.base_offset < self.log.high_watermark
-        }
+            if batch.is_control_batch and batch.base_offset < offset
+        ]
 
     def _replicate_at_once(self) -> None:
         if not self._settings.changes_leaders:

@@ -5,7 +5,7 @@ Driven by Transactions.tla. Requests, call-backs of appends, loads and answers w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused, Observation, step_of
@@ -31,10 +31,27 @@ from conformance.systems.transaction.partition import (
 from conformance.systems.transaction.state_log import StateLog
 from conformance.tla import Action, Value, make_function
 from impl.clock import MockClock
-from impl.errors import Errors
+from impl.errors import Errors, KafkaException
 from impl.transaction.transaction_marker_channel_manager import TxnMarkerEntry, WriteTxnMarkers
 from impl.transaction.transaction_state_manager import TransactionConfig
 from impl.types import TopicPartition
+
+OFFERABLE = frozenset(
+    {
+        "HandleInitProducerId",
+        "BeginFence",
+        "EndFence",
+        "AddPartitionOfClient",
+        "AddPartitionOfLeader",
+        "Verify",
+        "HandleEndTxn",
+        "CompleteTransaction",
+        "Load",
+        "StartVerification",
+        "AppendBatch",
+        "WriteMarker",
+    }
+)
 
 
 class TransactionSystem(RewindingSystem):
@@ -63,6 +80,9 @@ class TransactionSystem(RewindingSystem):
         self._offsets = _names(constants, "OffsetsPartitions")
         self._late = _names(constants, "Late")
         self._version = 2 if constants["Version2"] is True else 0
+        self._max_epoch = _number(constants, "MaxEpoch")
+        self._max_copies = 2 if "Marker" in self._late else 1
+        self._times_out = constants["TimeOuts"] is True
         self._replicates_loads = constants["LoadIsReplicated"] is True
         self._settings = PartitionSettings(
             verifies=constants["Verification"] is True,
@@ -79,7 +99,7 @@ class TransactionSystem(RewindingSystem):
             "TakeEnd": (self._take_end, _nobody),
             "HandleInitProducerId": (self._init_producer_id, lambda _c, i: Origin(client=i)),
             "BeginFence": (self._begin_fence, _nobody),
-            "EndFence": (lambda c: self._run(c, "end-fence"), _nobody),
+            "EndFence": (lambda c: self._appending_task(c, "end-fence"), _nobody),
             "AddPartitionOfClient": (self._add_partition_of_client, self._of_client),
             "AddPartitionOfLeader": (self._add_partition_of_leader, self._of_batch),
             "Verify": (self._verify, _nobody),
@@ -87,7 +107,10 @@ class TransactionSystem(RewindingSystem):
             "AcknowledgeAppend": (self._acknowledge_append, self._of_append),
             "FailAppend": (lambda c: self._state.fail(c), _nobody),
             "AcknowledgeMarker": (self._acknowledge_marker, _nobody),
-            "CompleteTransaction": (lambda c: self._run(c, "write-txn-completion"), _nobody),
+            "CompleteTransaction": (
+                lambda c: self._appending_task(c, "write-txn-completion"),
+                _nobody,
+            ),
             "Elect": (self._elect, _nobody),
             "Load": (self._load, _nobody),
             "StartVerification": (self._start_verification, _nobody),
@@ -177,6 +200,65 @@ class TransactionSystem(RewindingSystem):
             }
         )
 
+    # ---- Offers ----------------------------------------------------------------------------
+
+    @property
+    def offerable(self) -> frozenset[str]:
+        """What brokers do with the requests that have arrived, and by themselves."""
+        return OFFERABLE
+
+    def offers(self) -> frozenset[Action]:
+        """What they would do now: each step is tried and taken back."""
+        before = self.snapshot()
+        offered = set()
+        for action in self._candidates():
+            try:
+                self.apply(action)
+                offered.add(action)
+            except (ActionRefused, KafkaException):
+                pass
+            self.restore(before)
+        return frozenset(offered)
+
+    def _candidates(self) -> Iterator[Action]:
+        """Steps within the model's bounds. A batch arrives in the order of its sequences."""
+        leader = self._state.leader
+        for name, broker in self._brokers.items():
+            yield Action("Load", (name,))
+            yield from (Action("Verify", (name, p)) for p in self._partitions)
+            if name == leader and broker.metadata is not None:
+                yield from self._of_coordinator(name, broker.metadata.current.producer_epoch)
+        for batch in self._batches:
+            writer = self._partitions[batch.partition]
+            args = (batch.partition, batch.txn, batch.sequence)
+            if writer.has_place_for(batch):
+                yield Action("AppendBatch", args)
+                if writer.is_next(batch) and not writer.is_verifying(batch):
+                    yield Action("StartVerification", args)
+        for partition, marker, _, start in self._markers.values():
+            if self._partitions[partition].copies_of(marker, start) < self._max_copies:
+                txn = self._origins[start].txn
+                yield Action("WriteMarker", (partition, txn, marker.coordinator_epoch))
+
+    def _of_coordinator(self, name: str, epoch: int) -> Iterator[Action]:
+        """The steps of the coordinator that leads, and knows the id with that epoch."""
+        asking = [c for c, i in self._instances.items() if i.state == "Initializing"]
+        open_txns = [c for c, i in self._instances.items() if i.state == "InTransaction"]
+        yield from (Action(step, (name,)) for step in ("EndFence", "CompleteTransaction"))
+        for partition in self._partitions:
+            if self._version >= 2:
+                yield Action("AddPartitionOfLeader", (name, partition))
+            else:
+                adding = (c for c in open_txns if partition not in self._instances[c].added)
+                yield from (Action("AddPartitionOfClient", (name, c, partition)) for c in adding)
+        for txn, end_epoch, commits in self._ends:
+            if end_epoch + (self._version >= 2) <= self._max_epoch:
+                yield Action("HandleEndTxn", (name, txn, commits))
+        if epoch < self._max_epoch:
+            yield from (Action("HandleInitProducerId", (name, client)) for client in asking)
+            if asking or self._times_out:
+                yield Action("BeginFence", (name,))
+
     # ---- instances -------------------------------------------------------------------------
 
     def _take_producer_id(self, client: str, name: str) -> None:
@@ -238,8 +320,8 @@ class TransactionSystem(RewindingSystem):
                 return self._origins[append.record.txn_last_update_timestamp]
         return Origin()
 
-    def _run(self, name: str, task: str) -> None:
-        self._brokers[name].tasks.run(task)
+    def _appending_task(self, name: str, task: str) -> None:
+        self._appending(lambda: self._brokers[name].tasks.run(task))
 
     def _init_producer_id(self, name: str, client: str) -> None:
         self._appending(lambda: self._brokers[name].init_producer_id(client))
@@ -252,11 +334,15 @@ class TransactionSystem(RewindingSystem):
 
     def _begin_fence(self, name: str) -> None:
         """An instance asks for an epoch; if none does, the transaction's time is over."""
-        for client, instance in self._instances.items():
-            if instance.state == "Initializing":
-                self._brokers[name].init_producer_id(client)
-                return
-        self._brokers[name].time_out()
+        broker = self._brokers[name]
+        asking = [c for c, i in self._instances.items() if i.state == "Initializing"]
+        was_fenced = broker.is_fenced
+        if asking:
+            broker.init_producer_id(asking[0])
+        else:
+            broker.time_out()
+        if was_fenced or not broker.is_fenced:
+            raise ActionRefused(f"{name} fences no transaction")
 
     def _add_partition_of_client(self, name: str, client: str, partition: str) -> None:
         topic_partition = self._partitions[partition].topic_partition
@@ -289,7 +375,10 @@ class TransactionSystem(RewindingSystem):
         if not epochs:
             raise ActionRefused(f"no EndTxn of transaction {txn} is on its way")
         broker = self._brokers[name]
+        is_fenced = broker.is_fenced
         self._appending(lambda: broker.end_transaction(txn, epochs[0], commits=commits))
+        if is_fenced:
+            broker.tasks.run("end-fence")  # finds that the client was faster
 
     def _acknowledge_append(self, name: str, tenure: int) -> None:
         self._state.acknowledge(name, tenure)
@@ -351,6 +440,13 @@ class TransactionSystem(RewindingSystem):
                 self._partitions[partition].write_marker(marker, start)
                 return
         raise ActionRefused(f"no marker of transaction {txn} is on its way to {partition}")
+
+
+def _number(constants: Mapping[str, Value], name: str) -> int:
+    number = constants[name]
+    if not isinstance(number, int):
+        raise UserError(f"{name} must be a number.")
+    return number
 
 
 def _nobody(*_args: object) -> Origin:
