@@ -28,7 +28,7 @@ _UNKNOWN = TxnTransitMetadata(-1, 0, -1)
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class StepOrigin:
     """Whose step it was: the transaction that it may begin, the instance that asked for an epoch,
     the transaction whose EndTxn it handled."""
 
@@ -37,7 +37,7 @@ class Origin:
     request: int = 0
 
 
-Origins = Mapping[int, Origin]
+Origins = Mapping[int, StepOrigin]
 """By the time of the step, in ms."""
 
 
@@ -50,7 +50,7 @@ def record_of(record: TxnTransitMetadata, origins: Origins) -> Value:
     return _record(record, origins, origins[record.txn_last_update_timestamp])
 
 
-def _record(record: TxnTransitMetadata, origins: Origins, origin: Origin) -> Value:
+def _record(record: TxnTransitMetadata, origins: Origins, origin: StepOrigin) -> Value:
     start = record.txn_start_timestamp
     return Fn(
         {
@@ -69,7 +69,7 @@ def coordinator_of(broker: CoordinatorBroker, origins: Origins) -> Value:
     metadata = broker.metadata
     current = _UNKNOWN if metadata is None else metadata.current
     is_own = current.txn_last_update_timestamp > broker.loaded_at
-    origin = origins[current.txn_last_update_timestamp] if is_own else Origin()
+    origin = origins[current.txn_last_update_timestamp] if is_own else StepOrigin()
     return Fn(
         {
             "tenure": broker.tenure,

@@ -13,7 +13,7 @@ from conformance.systems.rewinding import Rewinder, RewindingSystem
 from conformance.systems.transaction.broker import CoordinatorBroker
 from conformance.systems.transaction.instances import Instance, instance_of
 from conformance.systems.transaction.observation import (
-    Origin,
+    StepOrigin,
     append_of,
     batch_of,
     coordinator_of,
@@ -90,20 +90,20 @@ class TransactionSystem(RewindingSystem):
             strict_markers=constants["StrictMarkers"] is True,
             changes_leaders=constants["MaxLeaderChanges"] != 0,
         )
-        self._actions: dict[str, tuple[Callable[..., None], Callable[..., Origin]]] = {
+        self._actions: dict[str, tuple[Callable[..., None], Callable[..., StepOrigin]]] = {
             "TakeProducerId": (self._take_producer_id, _nobody),
             "BeginTransaction": (self._begin_transaction, _nobody),
             "TakeAdded": (self._take_added, _nobody),
             "SendBatch": (self._send_batch, _nobody),
             "EndTransaction": (self._end_transaction, _nobody),
             "TakeEnd": (self._take_end, _nobody),
-            "HandleInitProducerId": (self._init_producer_id, lambda _c, i: Origin(client=i)),
+            "HandleInitProducerId": (self._init_producer_id, lambda _c, i: StepOrigin(client=i)),
             "BeginFence": (self._begin_fence, _nobody),
             "EndFence": (lambda c: self._appending_task(c, "end-fence"), _nobody),
             "AddPartitionOfClient": (self._add_partition_of_client, self._of_client),
             "AddPartitionOfLeader": (self._add_partition_of_leader, self._of_batch),
             "Verify": (self._verify, _nobody),
-            "HandleEndTxn": (self._handle_end_txn, lambda _c, t, _commits: Origin(request=t)),
+            "HandleEndTxn": (self._handle_end_txn, lambda _c, t, _commits: StepOrigin(request=t)),
             "AcknowledgeAppend": (self._acknowledge_append, self._of_append),
             "FailAppend": (lambda c: self._state.fail(c), _nobody),
             "AcknowledgeMarker": (self._acknowledge_marker, _nobody),
@@ -127,7 +127,7 @@ class TransactionSystem(RewindingSystem):
         """The first coordinator has given instance `a` its epoch."""
         self._rewinder.forget()
         self._clock = MockClock()
-        self._origins: dict[int, Origin] = {}
+        self._origins: dict[int, StepOrigin] = {}
         leader = str(initial["leader"])
         self._state = StateLog(leader)
         config = TransactionConfig(transaction_version=self._version, num_partitions=1)
@@ -149,7 +149,7 @@ class TransactionSystem(RewindingSystem):
         self._markers: dict[Value, tuple[str, TxnMarkerEntry, WriteTxnMarkers, int]] = {}
         self._brokers[leader].elect(1)
         self._brokers[leader].load()
-        self._tick(Origin(client="a"))
+        self._tick(StepOrigin(client="a"))
         self._init_producer_id(leader, "a")
         self._acknowledge_append(leader, 1)
         self._take_producer_id("a", leader)
@@ -164,7 +164,7 @@ class TransactionSystem(RewindingSystem):
         self._tick(origin(*action.args))
         step(*action.args)
 
-    def _tick(self, origin: Origin) -> None:
+    def _tick(self, origin: StepOrigin) -> None:
         self._clock.sleep(1)
         self._origins[self._clock.milliseconds()] = origin
 
@@ -307,18 +307,18 @@ class TransactionSystem(RewindingSystem):
 
     # ---- coordinators ----------------------------------------------------------------------
 
-    def _of_client(self, _name: str, client: str, _partition: str) -> Origin:
-        return Origin(txn=self._instances[client].txn)
+    def _of_client(self, _name: str, client: str, _partition: str) -> StepOrigin:
+        return StepOrigin(txn=self._instances[client].txn)
 
-    def _of_batch(self, name: str, partition: str) -> Origin:
-        return Origin(txn=self._waiting(name, partition)[0].txn)
+    def _of_batch(self, name: str, partition: str) -> StepOrigin:
+        return StepOrigin(txn=self._waiting(name, partition)[0].txn)
 
-    def _of_append(self, name: str, tenure: int) -> Origin:
+    def _of_append(self, name: str, tenure: int) -> StepOrigin:
         """A completion is prepared as the decision is applied."""
         for append in self._state.appends:
             if (append.broker, append.tenure) == (name, tenure):
                 return self._origins[append.record.txn_last_update_timestamp]
-        return Origin()
+        return StepOrigin()
 
     def _appending_task(self, name: str, task: str) -> None:
         self._appending(lambda: self._brokers[name].tasks.run(task))
@@ -449,8 +449,8 @@ def _number(constants: Mapping[str, Value], name: str) -> int:
     return number
 
 
-def _nobody(*_args: object) -> Origin:
-    return Origin()
+def _nobody(*_args: object) -> StepOrigin:
+    return StepOrigin()
 
 
 def _names(constants: Mapping[str, Value], name: str) -> list[str]:
