@@ -28,6 +28,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "reassignment": "conformance.systems.reassignment:create",
         "replication": "conformance.systems.replication:create",
         "runtime": "conformance.systems.runtime:create",
+        "transaction": "conformance.systems.transaction:create",
     }
 )
 """System names that the shipped models use, and the factories that they stand for."""
@@ -44,6 +45,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "reassignment": ("Reassignment",),
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": ("CoordinatorStore",),
+        "transaction": ("TransactionalLog", "Transactions"),
     }
 )
 """Which of the shipped specifications each of them is driven by."""

@@ -53,6 +53,12 @@ class Errors(IntEnum):
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
+    INVALID_PRODUCER_ID_MAPPING = 49
+    INVALID_TRANSACTION_TIMEOUT = 50
+    CONCURRENT_TRANSACTIONS = 51
+    TRANSACTION_COORDINATOR_FENCED = 52
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
     LOG_DIR_NOT_FOUND = 57
@@ -71,13 +77,16 @@ class Errors(IntEnum):
     GROUP_SUBSCRIBED_TO_TOPIC = 86
     INVALID_RECORD = 87
     UNSTABLE_OFFSET_COMMIT = 88
+    PRODUCER_FENCED = 90
     INVALID_UPDATE_VERSION = 95
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
+    TRANSACTIONAL_ID_NOT_FOUND = 105
     FETCH_SESSION_TOPIC_ID_ERROR = 106
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
     OFFSET_MOVED_TO_TIERED_STORAGE = 109
+    TRANSACTION_ABORTABLE = 120
 
     def exception(self, message: str = "") -> ApiException:
         """The exception of this code; a plain `ApiException` for codes without a class."""
@@ -213,6 +222,18 @@ class InvalidProducerEpochException(ApiException):
     code = Errors.INVALID_PRODUCER_EPOCH
 
 
+class InvalidTxnStateException(ApiException):
+    """The producer's transaction is not in a state for this batch or request."""
+
+    code = Errors.INVALID_TXN_STATE
+
+
+class TransactionCoordinatorFencedException(ApiException):
+    """A newer coordinator has written a marker of the producer here."""
+
+    code = Errors.TRANSACTION_COORDINATOR_FENCED
+
+
 _CLASS_OF: dict[Errors, type[ApiException]] = {
     cls.code: cls
     for cls in (
@@ -233,5 +254,7 @@ _CLASS_OF: dict[Errors, type[ApiException]] = {
         FetchSessionTopicIdException,
         OutOfOrderSequenceException,
         InvalidProducerEpochException,
+        InvalidTxnStateException,
+        TransactionCoordinatorFencedException,
     )
 }

@@ -23,6 +23,7 @@ from .log_types import (
 )
 from .producer_state.producer_append_info import AppendOrigin
 from .producer_state.producer_state_manager import ProducerStateManager
+from .producer_state.transactions import SENTINEL, AbortedTxn, VerificationGuard
 from .records import MAGIC_VALUE_V2, MemoryRecords, RecordBatch, in_format
 from .scheduler import Scheduler
 from .types import (
@@ -98,6 +99,30 @@ class Log:
         return self._high_watermark
 
     @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest transaction begins that is undecided or whose end is not replicated.
+
+        What is deleted of it does not count.
+        """
+        first = self.producer_state_manager.first_unstable_offset
+        return None if first is None else max(first, self._log_start_offset)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where consumers with isolation.level=read_committed read.
+
+        The high watermark is read once (KAFKA-9807).
+        """
+        first, watermark = self.first_unstable_offset, self.high_watermark
+        return first if first is not None and first < watermark else watermark
+
+    @property
+    def all_aborted_txns(self) -> tuple[AbortedTxn, ...]:
+        """The abort index, in the order of the markers."""
+        with self._lock:
+            return tuple(a for s in self._segments for a in s.txn_index.all_aborted_txns)
+
+    @property
     def recovery_point(self) -> int:
         """The first offset not known to be flushed."""
         return self._recovery_point
@@ -127,12 +152,17 @@ class Log:
         records: MemoryRecords,
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        *,
+        verification_guard: VerificationGuard = SENTINEL,
+        transaction_version: int = 0,
     ) -> LogAppendInfo:
         """Give the records offsets from the log end on, stamp `leader_epoch`, append.
 
         A producer's batch that is there already is not appended again: its offsets are answered.
-        Raises `CorruptRecordException` for a wrong CRC, `InvalidProducerEpochException` and
-        `OutOfOrderSequenceException` for a producer's batch; nothing is appended then.
+        The first batch of a transaction needs the guard of `maybe_start_transaction_verification`;
+        `transaction_version` is that of a marker. Nothing is appended if it raises
+        `CorruptRecordException` for a wrong CRC, `InvalidTxnStateException` without a guard, or
+        what `ProducerAppendInfo.append` raises.
         """
         with self._lock:
             stamped = []
@@ -142,7 +172,19 @@ class Log:
                 for converted in in_format(batch, self.config.message_format):
                     stamped.append(converted.with_offset_and_epoch(offset, leader_epoch))
                     offset = stamped[-1].next_offset
-            return self._append(tuple(stamped), origin)
+            return self._append(tuple(stamped), origin, verification_guard, transaction_version)
+
+    def maybe_start_transaction_verification(
+        self, producer_id: int, sequence: int, epoch: int, supports_epoch_bump: bool
+    ) -> VerificationGuard:
+        """The guard with which to append once the coordinator has verified the partition.
+
+        The sentinel if there is nothing to verify. Raises `InvalidProducerEpochException`.
+        """
+        with self._lock:
+            return self.producer_state_manager.maybe_start_transaction_verification(
+                producer_id, sequence, epoch, supports_epoch_bump
+            )
 
     def append_as_follower(self, records: MemoryRecords) -> LogAppendInfo:
         """Append as the leader stamped them.
@@ -164,7 +206,13 @@ class Log:
                 )
             return self._append(batches, AppendOrigin.REPLICATION)
 
-    def _append(self, batches: tuple[RecordBatch, ...], origin: AppendOrigin) -> LogAppendInfo:
+    def _append(
+        self,
+        batches: tuple[RecordBatch, ...],
+        origin: AppendOrigin,
+        guard: VerificationGuard = SENTINEL,
+        transaction_version: int = 0,
+    ) -> LogAppendInfo:
         if not batches:
             return LogAppendInfo(-1, -1, None, 0, self._log_start_offset)
         for batch in batches:
@@ -175,10 +223,14 @@ class Log:
         duplicate = self._duplicate_of(batches) if origin is AppendOrigin.CLIENT else None
         if duplicate is not None:
             return LogAppendInfo(*duplicate, self.latest_epoch, 0, self._log_start_offset)
-        producers = self.producer_state_manager.prepare(batches, origin)
+        if origin is not AppendOrigin.REPLICATION:
+            for batch in batches:
+                self.producer_state_manager.ensure_verified(batch, guard)
+        producers = self.producer_state_manager.prepare(batches, origin, transaction_version)
         segment.append(batches)
         self._log_end_offset = last.next_offset
-        self.producer_state_manager.update(producers, last.next_offset)
+        for aborted in self.producer_state_manager.update(producers, last.next_offset):
+            segment.txn_index.append(aborted)
         return LogAppendInfo(
             first_offset=batches[0].base_offset,
             last_offset=last.last_offset,
@@ -281,8 +333,12 @@ class Log:
         with self._lock:
             bounded = max(high_watermark, self._log_start_offset)
             bounded = min(bounded, self._log_end_offset)
-            self._high_watermark = self._offset_metadata(bounded)
+            self._set_high_watermark(self._offset_metadata(bounded))
             return bounded
+
+    def _set_high_watermark(self, new: LogOffsetMetadata) -> None:
+        self._high_watermark = new
+        self.producer_state_manager.on_high_watermark_updated(new.message_offset)
 
     def maybe_update_high_watermark(self, high_watermark: int) -> int | None:
         """A follower's rule: as told, also downwards; the new value if it changed."""
@@ -306,7 +362,7 @@ class Log:
                 old.message_offset == new.message_offset
                 and old.segment_base_offset < new.segment_base_offset
             ):
-                self._high_watermark = new
+                self._set_high_watermark(new)
                 return old
             return None
 
@@ -380,10 +436,11 @@ class Log:
                     f"offset {start_offset} of {self.topic_partition} is outside"
                     f" [{self._log_start_offset}, {self._log_end_offset}]"
                 )
-            to_log_end = isolation is FetchIsolation.LOG_END
-            max_offset = self._log_end_offset if to_log_end else self.high_watermark
+            max_offset = self._max_offset(isolation)
+            with_aborted = isolation is FetchIsolation.TXN_COMMITTED
             if start_offset >= max_offset:
-                return FetchDataInfo(self._offset_metadata(start_offset), MemoryRecords.EMPTY)
+                metadata = self._offset_metadata(start_offset)
+                return FetchDataInfo(metadata, MemoryRecords.EMPTY, () if with_aborted else None)
             index = self._segment_index(start_offset)
             metadata = self._segments[index].offset_metadata(start_offset)
             records = MemoryRecords.EMPTY
@@ -394,7 +451,27 @@ class Log:
                 if records is MemoryRecords.EMPTY and segment.next_offset > start_offset:
                     break
                 index += 1
-            return FetchDataInfo(metadata, records)
+            aborted = self._aborted_txns(start_offset, records) if with_aborted else None
+            return FetchDataInfo(metadata, records, aborted)
+
+    def _max_offset(self, isolation: FetchIsolation) -> int:
+        if isolation is FetchIsolation.LOG_END:
+            return self._log_end_offset
+        if isolation is FetchIsolation.HIGH_WATERMARK:
+            return self.high_watermark
+        return self.last_stable_offset
+
+    def _aborted_txns(self, start_offset: int, records: MemoryRecords) -> tuple[AbortedTxn, ...]:
+        """The aborted transactions that records of the read may belong to."""
+        batches = records.batches()
+        upper_bound = batches[-1].next_offset if batches else start_offset
+        aborted: list[AbortedTxn] = []
+        for segment in self._segments[self._segment_index(start_offset) :]:
+            entries, is_complete = segment.txn_index.collect_aborted_txns(start_offset, upper_bound)
+            aborted += entries
+            if is_complete:
+                break
+        return tuple(aborted)
 
     def fetch_offset_by_timestamp(self, timestamp: int) -> FileTimestampAndOffset | None:
         """The first record not older than `timestamp` (ms), or log start or end for -2 and -1."""

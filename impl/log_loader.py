@@ -137,7 +137,8 @@ def _recover_producers(
     log_start_offset: int,
     recovery_point: int,
 ) -> None:
-    """Write a snapshot behind each segment that was not flushed (LogLoader.recoverSegment).
+    """Write a snapshot behind each segment that was not flushed, and its abort index
+    (LogLoader.recoverSegment).
 
     Each manager is for this alone; the log's own reads the snapshots (KAFKA-10832).
     """
@@ -145,7 +146,9 @@ def _recover_producers(
         if segment.next_offset > recovery_point:
             manager = make()
             manager.rebuild(_batches(segments), log_start_offset, segment.base_offset)
-            manager.replay(segment.batches)
+            segment.txn_index.truncate_to(segment.base_offset)
+            for aborted in manager.replay(segment.batches):
+                segment.txn_index.append(aborted)
             manager.take_snapshot()
 
 

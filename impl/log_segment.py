@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from .disk import Disk, File
 from .records import MemoryRecords, RecordBatch, decode_batches
+from .transaction_index import TransactionIndex
 from .types import LogOffsetMetadata
 
 _LAST_OFFSET = attrgetter("last_offset")
@@ -19,13 +20,23 @@ _LAST_OFFSET = attrgetter("last_offset")
 class LogSegment:
     """Batches from `base_offset` on, in the file `<20 digits>.log`."""
 
-    __slots__ = ("_disk", "_file", "_positions", "base_offset", "batches", "path", "size")
+    __slots__ = (
+        "_disk",
+        "_file",
+        "_positions",
+        "base_offset",
+        "batches",
+        "path",
+        "size",
+        "txn_index",
+    )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
         self._disk = disk
         self.base_offset = base_offset
         self.path = segment_path(directory, base_offset)
         self._file: File = disk.open(self.path)
+        self.txn_index = TransactionIndex(disk, directory, base_offset)
         self.batches: list[RecordBatch] = []
         self._positions: list[int] = []
         self.size = 0
@@ -44,6 +55,8 @@ class LogSegment:
             self._remember(batch)
         cut = self._file.size() - self.size
         self._file.truncate(self.size)
+        self.txn_index.load()
+        self.txn_index.truncate_to(self.next_offset)
         return cut
 
     @property
@@ -101,6 +114,7 @@ class LogSegment:
         self.size = self._positions[index]
         del self.batches[index:], self._positions[index:]
         self._file.truncate(self.size)
+        self.txn_index.truncate_to(self.next_offset)
         return before - self.size
 
     def find_offset_by_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int] | None:
@@ -123,19 +137,23 @@ class LogSegment:
     def flush(self) -> None:
         """Make the batches durable."""
         self._file.flush()
+        self.txn_index.flush()
 
     def move_to(self, directory: str) -> None:
         """Follow the renaming of the log's directory."""
         self.path = segment_path(directory, self.base_offset)
+        self.txn_index.move_to(directory)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Give the files back."""
         self._file.close()
+        self.txn_index.close()
 
     def delete(self) -> None:
-        """Remove the file."""
+        """Remove the files."""
         self._file.close()
         self._disk.remove(self.path)
+        self.txn_index.delete()
 
 
 def segment_path(directory: str, base_offset: int) -> str:

@@ -6,15 +6,20 @@ from dataclasses import dataclass
 from enum import Enum
 
 from .errors import ApiException, Errors, IllegalArgumentException
+from .producer_state.transactions import AbortedTxn
 from .records import MAGIC_VALUE_V2, MemoryRecords
 from .types import LogOffsetMetadata
 
 
 class FetchIsolation(Enum):
-    """Up to where a read may see: followers to the log end, consumers to the high watermark."""
+    """Up to where a read may see: followers to the log end, consumers to the high watermark.
+
+    With isolation.level=read_committed consumers see as far as the last stable offset.
+    """
 
     LOG_END = "log end"
     HIGH_WATERMARK = "high watermark"
+    TXN_COMMITTED = "last stable offset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +34,14 @@ class LogConfig:
 
 @dataclass(frozen=True, slots=True)
 class FetchDataInfo:
-    """What a read found, and where the read began."""
+    """What a read found, and where the read began.
+
+    `aborted_transactions` are those that concern the records; None unless they were asked for.
+    """
 
     fetch_offset_metadata: LogOffsetMetadata
     records: MemoryRecords
+    aborted_transactions: tuple[AbortedTxn, ...] | None = None
 
 
 class OffsetsOutOfOrderException(IllegalArgumentException):

@@ -21,6 +21,8 @@ _PRODUCER_AT = struct.calcsize(">hiqq")
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _COMPRESSION_MASK = 0x07
+TRANSACTIONAL_FLAG = 0x10
+CONTROL_FLAG = 0x20
 
 
 def _crc32c_table() -> tuple[int, ...]:
@@ -70,12 +72,17 @@ NO_PRODUCER = ProducerInfo()
 
 
 def encode_body_v2(
-    records: Sequence[Record], max_timestamp: int, producer: ProducerInfo = NO_PRODUCER
+    records: Sequence[Record],
+    max_timestamp: int,
+    producer: ProducerInfo = NO_PRODUCER,
+    attributes: int = 0,
 ) -> bytes:
     """Uncompressed; `records` carry their offset deltas."""
     base_timestamp = records[0].timestamp
     count = len(records)
-    out = bytearray(_BODY_V2.pack(0, count - 1, base_timestamp, max_timestamp, *producer, count))
+    out = bytearray(
+        _BODY_V2.pack(attributes, count - 1, base_timestamp, max_timestamp, *producer, count)
+    )
     for record in records:
         payload = bytearray(b"\0")
         _put_varint(payload, record.timestamp - base_timestamp)
@@ -94,6 +101,11 @@ def encode_body_v2(
 def producer_of(body: bytes) -> ProducerInfo:
     """The producer of a body of magic 2."""
     return ProducerInfo(*_PRODUCER.unpack_from(body, _PRODUCER_AT))
+
+
+def attributes_of(body: bytes) -> int:
+    """The attributes of a body of magic 2."""
+    return int.from_bytes(body[:2], "big")
 
 
 def encode_body_legacy(records: Sequence[Record], magic: int) -> bytes:

@@ -13,13 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Protocol
 
 from .errors import CorruptRecordException
-from .record_format import MAGIC_VALUE_V0 as MAGIC_VALUE_V0
-from .record_format import MAGIC_VALUE_V1 as MAGIC_VALUE_V1
-from .record_format import MAGIC_VALUE_V2 as MAGIC_VALUE_V2
-from .record_format import NO_PRODUCER as NO_PRODUCER
-from .record_format import ProducerInfo as ProducerInfo
-from .record_format import Record as Record
 from .record_format import (
+    CONTROL_FLAG,
+    TRANSACTIONAL_FLAG,
+    attributes_of,
     crc32c,
     decode_body_legacy,
     decode_body_v2,
@@ -27,6 +24,12 @@ from .record_format import (
     encode_body_v2,
     producer_of,
 )
+from .record_format import MAGIC_VALUE_V0 as MAGIC_VALUE_V0
+from .record_format import MAGIC_VALUE_V1 as MAGIC_VALUE_V1
+from .record_format import MAGIC_VALUE_V2 as MAGIC_VALUE_V2
+from .record_format import NO_PRODUCER as NO_PRODUCER
+from .record_format import ProducerInfo as ProducerInfo
+from .record_format import Record as Record
 
 LOG_OVERHEAD = 12
 """Bytes of offset and length in front of every batch."""
@@ -83,10 +86,13 @@ class RecordBatch:
         partition_leader_epoch: int = -1,
         magic: int = MAGIC_VALUE_V2,
         producer: ProducerInfo = NO_PRODUCER,
+        *,
+        is_transactional: bool = False,
+        is_control: bool = False,
     ) -> RecordBatch:
         """Encode `records`, numbered from `base_offset`.
 
-        Legacy magic ignores the leader epoch and the producer.
+        Legacy magic ignores the leader epoch and all that is the producer's.
         """
         numbered = tuple(
             record if record.offset_delta == i else _at_delta(record, i)
@@ -96,7 +102,8 @@ class RecordBatch:
             raise ValueError("a batch holds at least one record")
         max_timestamp = max(record.timestamp for record in numbered)
         if magic >= MAGIC_VALUE_V2:
-            body = encode_body_v2(numbered, max_timestamp, producer)
+            attributes = is_transactional * TRANSACTIONAL_FLAG | is_control * CONTROL_FLAG
+            body = encode_body_v2(numbered, max_timestamp, producer, attributes)
             crc = crc32c(body)
         else:
             body = encode_body_legacy(numbered, magic)
@@ -116,6 +123,19 @@ class RecordBatch:
     def producer(self) -> ProducerInfo:
         """Who sent the batch, and the sequence of its first record."""
         return producer_of(self.body) if self.magic >= MAGIC_VALUE_V2 else NO_PRODUCER
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch is part of its producer's transaction, or ends it."""
+        return self._has_flag(TRANSACTIONAL_FLAG)
+
+    @property
+    def is_control_batch(self) -> bool:
+        """Whether the batch is for brokers and clients, not for applications."""
+        return self._has_flag(CONTROL_FLAG)
+
+    def _has_flag(self, flag: int) -> bool:
+        return self.magic >= MAGIC_VALUE_V2 and bool(attributes_of(self.body) & flag)
 
     def is_valid(self) -> bool:
         """Whether the CRC fits the body."""

@@ -15,15 +15,15 @@ Idle(c) == Pending(c) = "None"
 MayWrite(c) == Serves(c) /\ Leads(c)
 
 \* TransactionStateManager.appendTransactionToLog: one step from the lock to the local log.
-Writes(c, record) ==
+Appends(c, record) ==
   /\ transactionLog' = Append(transactionLog, record)
   /\ calls' = calls \union {[broker |-> c, tenure |-> tenure, record |-> record,
                              at |-> Len(transactionLog) + 1]}
-  /\ coordinators' = [coordinators EXCEPT ![c].pending = record.state]
   /\ UNCHANGED <<leader, tenure, replicated, appendFailures>>
 
 OnlyWrites(c, record) ==
-  /\ Writes(c, record)
+  /\ Appends(c, record)
+  /\ coordinators' = [coordinators EXCEPT ![c].pending = record.state]
   /\ UNCHANGED <<requests, clients, partitions, applications>>
 
 (***************************************************************************)
@@ -48,10 +48,16 @@ BeginFence(c) ==
   /\ UNCHANGED <<requests, clients, partitions, applications>>
 
 FenceEpoch(epoch) == epoch + 1
+\* In version 1 the epoch counts in memory before its record is acknowledged.
+FencedInMemory(record) == IF Version2 THEN record ELSE [record EXCEPT !.epoch = FenceEpoch(@)]
 EndFence(c) ==
   /\ MayWrite(c) /\ Pending(c) = "Fence"
-  /\ OnlyWrites(c, TxnRecord("PrepareAbort", FenceEpoch(Now(c).epoch), Now(c).parts, Now(c).txn,
-                             NoClient, NoTransaction))
+  /\ LET record == TxnRecord("PrepareAbort", FenceEpoch(Now(c).epoch), Now(c).parts, Now(c).txn,
+                             NoClient, NoTransaction)
+     IN  /\ Appends(c, record)
+         /\ coordinators' = [coordinators EXCEPT ![c].pending = record.state,
+                                                 ![c].now = FencedInMemory(@)]
+  /\ UNCHANGED <<requests, clients, partitions, applications>>
 
 (***************************************************************************)
 (* AddPartitionsToTxn: of a client (version 1), or of a partition's leader *)
@@ -197,7 +203,7 @@ GoesOn(record) == record.state \in Prepares
 Load(c) ==
   /\ Leads(c) /\ ~Serves(c)
   /\ LET record == LastRecord(SubSeq(transactionLog, 1, LoadEnd)) IN
-       /\ coordinators' = [coordinators EXCEPT ![c].loaded = TRUE, ![c].now = record,
+       /\ coordinators' = [coordinators EXCEPT ![c].loaded = TRUE, ![c].now = AsLoaded(record),
                              ![c].pending = IF GoesOn(record) THEN "Complete" ELSE "None"]
        /\ requests' = IF GoesOn(record) THEN requests \union MarkersFor(record, tenure)
                       ELSE requests

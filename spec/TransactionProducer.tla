@@ -60,13 +60,15 @@ EndTransaction(i, commits) ==
   /\ UNCHANGED <<coordination, partitions, begun, told>>
 
 \* The answer to EndTxn: NONE. The answer of the record that this request led to comes with the
-\* decision; the same request sent again finds the decision of its kind.
+\* decision; the same request sent again finds the decision of its kind, complete and at rest.
 IsSameEnd(i, record) ==
   /\ record.state \in {Prepare(clients[i].commits), Complete(clients[i].commits)}
   /\ IF Version2 THEN record.epoch = clients[i].epoch + 1
      ELSE record.epoch = clients[i].epoch
   /\ record.state \in Prepares => record.request = clients[i].txn
-IsAnswered(i, c) == IsSameEnd(i, Now(c))
+IsAtRest(c) == coordinators[c].pending = "None"
+IsAnswered(i, c) ==
+  IsSameEnd(i, Now(c)) /\ (IsAtRest(c) \/ Now(c).request = clients[i].txn)
 
 \* A batch whose fate is unknown must not reach the next transaction: version 1 asks for a new epoch
 \* (KIP-360), version 2 has one.

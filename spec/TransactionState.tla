@@ -95,6 +95,9 @@ TxnRecord(state, epoch, parts, txn, client, request) ==
 Started == TxnRecord("Empty", 0, {}, NoTransaction, "a", NoTransaction)
 Unknown == TxnRecord("Empty", NoEpoch, {}, NoTransaction, NoClient, NoTransaction)
 
+\* Whoever loads a record does not know which request it comes from, and owes it no answer.
+AsLoaded(record) == [record EXCEPT !.client = NoClient, !.request = NoTransaction]
+
 LastRecord(records) == IF records = <<>> THEN Unknown ELSE records[Len(records)]
 
 (***************************************************************************)

@@ -158,7 +158,8 @@ OneRecordInFlight ==
 
 \* A coordinator that nothing is pending at knows what its log says (S6).
 MemoryIsTheLog ==
-  \A c \in Coordinators : Current(c) /\ Idle(c) => Now(c) = LastRecord(transactionLog)
+  \A c \in Coordinators : Current(c) /\ Idle(c) =>
+    LET last == LastRecord(transactionLog) IN Now(c) \in {last, AsLoaded(last)}
 
 \* The log moves by legal steps; a decision is followed by its completion only (A1, A4, A6).
 LogMovesAreLegal ==

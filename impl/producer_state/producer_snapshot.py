@@ -19,7 +19,6 @@ _VERSION = 1
 _HEADER = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
-_NO_COORDINATOR_EPOCH = -1
 _NO_TRANSACTION = -1
 _NO_BATCH = BatchMetadata(-1, -1, 0, -1)
 
@@ -48,6 +47,7 @@ def write_snapshot(disk: Disk, path: str, entries: Iterable[ProducerStateEntry])
 
 def _pack(entry: ProducerStateEntry) -> bytes:
     last = entry.batch_metadata[-1] if entry.batch_metadata else _NO_BATCH
+    first = entry.current_txn_first_offset
     return _ENTRY.pack(
         entry.producer_id,
         entry.producer_epoch,
@@ -55,8 +55,8 @@ def _pack(entry: ProducerStateEntry) -> bytes:
         last.last_offset,
         last.offset_delta,
         entry.last_timestamp,
-        _NO_COORDINATOR_EPOCH,
-        _NO_TRANSACTION,
+        entry.coordinator_epoch,
+        _NO_TRANSACTION if first is None else first,
     )
 
 
@@ -84,8 +84,9 @@ def _unpack(
     last_offset: int,
     delta: int,
     timestamp: int,
-    _coordinator_epoch: int,
-    _transaction: int,
+    coordinator_epoch: int,
+    txn_first_offset: int,
 ) -> ProducerStateEntry:
     batches = () if last_offset < 0 else (BatchMetadata(last_seq, last_offset, delta, timestamp),)
-    return ProducerStateEntry(producer_id, epoch, batches, timestamp)
+    first = None if txn_first_offset == _NO_TRANSACTION else txn_first_offset
+    return ProducerStateEntry(producer_id, epoch, batches, timestamp, coordinator_epoch, first)

@@ -10,7 +10,9 @@ NUM_BATCHES_TO_RETAIN = 5
 """As many as a producer may have in flight."""
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
+NO_COORDINATOR_EPOCH = -1
 MAX_SEQUENCE = 2**31 - 1
+MAX_EPOCH = 2**15 - 1
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
@@ -46,6 +48,9 @@ class ProducerStateEntry:
     producer_epoch: int = NO_PRODUCER_EPOCH
     batch_metadata: tuple[BatchMetadata, ...] = ()
     last_timestamp: int = -1
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    current_txn_first_offset: int | None = None
+    """None if no transaction of the producer is open."""
 
     @property
     def last_seq(self) -> int:
@@ -65,10 +70,23 @@ class ProducerStateEntry:
         batches = (*entry.batch_metadata, added)[-retained:]
         return replace(entry, batch_metadata=batches, last_timestamp=batch.max_timestamp)
 
+    def begin_txn(self, first_offset: int) -> ProducerStateEntry:
+        """The entry with an open transaction."""
+        return replace(self, current_txn_first_offset=first_offset)
+
+    def end_txn(self, marker: RecordBatch, coordinator_epoch: int) -> ProducerStateEntry:
+        """The entry after a marker: nothing is open."""
+        return replace(
+            self._maybe_update_producer_epoch(marker.producer.epoch),
+            coordinator_epoch=coordinator_epoch,
+            current_txn_first_offset=None,
+            last_timestamp=marker.max_timestamp,
+        )
+
     def _maybe_update_producer_epoch(self, epoch: int) -> ProducerStateEntry:
         if epoch == self.producer_epoch:
             return self
-        return ProducerStateEntry(self.producer_id, epoch, (), self.last_timestamp)
+        return replace(self, producer_epoch=epoch, batch_metadata=())
 
     def find_duplicate_batch(self, batch: RecordBatch) -> BatchMetadata | None:
         """The batch of the same epoch and exactly the same sequences, if it is remembered."""

@@ -37,6 +37,8 @@ MODELS = (
     "group/static-restart-2m",
     "replication/bench/kip320-fine-2b",
     "replication/bench/truncate-on-fetch-fine-2b",
+    "transaction/v1-instances-1-transaction",
+    "transaction/v2-instances-1-transaction",
 )
 OFFERS_NOTHING = {"offsets", "produce", "reassignment", "runtime"}
 """It takes no step by itself: clients and the log do all."""

@@ -1,0 +1,18 @@
+"""spec/Transactions.tla and TransactionalLog.tla meet impl: coordinators, partitions, consumers."""
+
+from collections.abc import Mapping
+
+import conformance.systems.bundled  # noqa: F401  (finds impl)
+from conformance.systems.protocol import SystemUnderTest
+from conformance.systems.transaction.log_system import TransactionalLogSystem
+from conformance.systems.transaction.system import TransactionSystem
+from conformance.tla import Value
+
+__all__ = ["TransactionSystem", "TransactionalLogSystem", "create"]
+
+
+def create(constants: Mapping[str, Value]) -> SystemUnderTest:
+    """The system for a model's constants: only Transactions has coordinators."""
+    if "Coordinators" in constants:
+        return TransactionSystem(constants)
+    return TransactionalLogSystem(constants)

@@ -1,0 +1,43 @@
+"""Logs of one partition, each on a disk of its own."""
+
+from __future__ import annotations
+
+from impl.clock import Clock
+from impl.concurrency import NoConcurrency
+from impl.disk import MemoryDisk
+from impl.log import Log
+from impl.log_loader import load_log
+from impl.producer_state.producer_state_manager import ProducerStateManagerConfig
+from impl.records import MemoryRecords
+from impl.scheduler import ImmediateScheduler
+from impl.types import TopicPartition
+
+
+def load_replica(
+    config: ProducerStateManagerConfig, clock: Clock | None = None, topic: str = "t"
+) -> Log:
+    """An empty log."""
+    return load_log(
+        TopicPartition(topic, 0),
+        "log",
+        MemoryDisk(),
+        ImmediateScheduler(),
+        NoConcurrency(),
+        had_clean_shutdown=True,
+        clock=clock,
+        producers=config,
+    )
+
+
+def follower_of(
+    leader: Log, end: int, config: ProducerStateManagerConfig, clock: Clock | None = None
+) -> Log:
+    """The log of a follower that has fetched up to `end`."""
+    replica = load_replica(config, clock, leader.topic_partition.topic)
+    for batch in leader.batches():
+        if batch.next_offset <= end:
+            replica.append_as_follower(MemoryRecords((batch,)))
+    if leader.log_start_offset <= end:
+        replica.update_high_watermark(leader.log_start_offset)
+        replica.maybe_increment_log_start_offset(leader.log_start_offset)
+    return replica

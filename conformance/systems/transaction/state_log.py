@@ -1,0 +1,115 @@
+"""The partition of __transaction_state, and appends to it whose call-backs wait for an action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conformance.systems.protocol import ActionRefused
+from conformance.systems.transaction.replica import load_replica
+from impl.errors import Errors
+from impl.log import Log
+from impl.producer_state.producer_state_manager import ProducerStateManagerConfig
+from impl.records import MemoryRecords, Record
+from impl.transaction.transaction_log import TOPIC, read_transaction_record
+from impl.transaction.transaction_metadata import TxnTransitMetadata
+from impl.transaction.transaction_state import COMPLETES
+from impl.transaction.transaction_state_manager import AppendCallback
+from impl.types import LogOffsetMetadata
+
+
+@dataclass(slots=True, eq=False)
+class PendingAppend:
+    """An append that its call-back has yet to come for."""
+
+    broker: str
+    tenure: int
+    offset: int
+    record: TxnTransitMetadata
+    callback: AppendCallback
+    is_late: bool = False
+    """Whether the call-back has come in a later tenure."""
+
+
+class StateLog:
+    """The leader's log: an election cuts it to what the new leader has."""
+
+    def __init__(self, leader: str) -> None:
+        self.log: Log = load_replica(ProducerStateManagerConfig(), topic=TOPIC)
+        self.leader, self.tenure = leader, 1
+        self.appends: list[PendingAppend] = []
+
+    @property
+    def records(self) -> list[TxnTransitMetadata]:
+        """All records, oldest first."""
+        return [_value(batch.records[0]) for batch in self.log.batches()]
+
+    def replicate(self, end: int) -> None:
+        """The high watermark rises to `end`, or stays."""
+        self.log.maybe_increment_high_watermark(LogOffsetMetadata(end))
+
+    def elect(self, broker: str, end: int) -> None:
+        """Another broker leads, or the same one again."""
+        self.log.truncate_to(end)
+        self.leader, self.tenure = broker, self.tenure + 1
+
+    def acknowledge(self, broker: str, tenure: int) -> PendingAppend:
+        """All replicas have the broker's append: its call-back comes."""
+        append = self._take(broker, tenure)
+        self.replicate(append.offset + 1)
+        append.callback(Errors.NONE)
+        return append
+
+    def fail(self, broker: str) -> None:
+        """The broker's append times out; the record stays."""
+        append = self._take(broker, self.tenure)
+        if append.record.txn_state in COMPLETES:
+            raise ActionRefused("the append of a completion is repeated for ever")
+        append.callback(Errors.REQUEST_TIMED_OUT)
+
+    def _take(self, broker: str, tenure: int) -> PendingAppend:
+        for append in self.appends:
+            if (append.broker, append.tenure) == (broker, tenure):
+                self.appends.remove(append)
+                return append
+        raise ActionRefused(f"{broker} appends nothing in tenure {tenure}")
+
+    def call_back_late(self, broker: str) -> None:
+        """What the broker has appended in earlier tenures is answered now."""
+        for append in self.appends:
+            if append.broker == broker and append.tenure < self.tenure and not append.is_late:
+                append.is_late = True
+                append.callback(Errors.NONE)
+
+
+class BrokerStateLog:
+    """The partition as one broker sees it (TransactionStateLog)."""
+
+    def __init__(self, partition: StateLog, broker: str) -> None:
+        self._partition = partition
+        self._broker = broker
+
+    def append_records(
+        self, _partition: int, records: MemoryRecords, _timeout_ms: int, callback: AppendCallback
+    ) -> None:
+        """See `TransactionStateLog.append_records`."""
+        state = self._partition
+        if state.leader != self._broker:
+            callback(Errors.NOT_LEADER_OR_FOLLOWER)
+            return
+        info = state.log.append_as_leader(records, state.tenure)
+        (batch,) = records.batches()
+        record = _value(batch.records[0])
+        state.appends.append(
+            PendingAppend(self._broker, state.tenure, info.first_offset, record, callback)
+        )
+
+    def log(self, _partition: int) -> Log:
+        """See `TransactionStateLog.log`."""
+        return self._partition.log
+
+
+def _value(record: Record) -> TxnTransitMetadata:
+    known = read_transaction_record(record)
+    assert known is not None, "the coordinator writes versions that it knows"
+    assert known.value is not None, "no id expires"
+    return known.value

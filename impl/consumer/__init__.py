@@ -1,0 +1,1 @@
+"""What a consumer does with the records that it fetches."""

@@ -1,0 +1,309 @@
+"""The ids that a broker coordinates, and how they get into the log and out of it.
+
+Source: TransactionStateManager. A record is appended under the state lock, and counts once it is
+acknowledged. An append that fails may be in the log all the same: who loads it next, acts on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..clock import Clock
+from ..concurrency import Concurrency
+from ..errors import ApiException, Errors
+from ..group.group_metadata_manager import partition_for
+from ..log import Log
+from ..records import MemoryRecords
+from ..scheduler import Scheduler
+from .transaction_log import read_transaction_record, transaction_record
+from .transaction_metadata import TransactionMetadata, TxnTransitMetadata
+from .transaction_state import PREPARES, TransactionState
+
+_NO_TIMEOUT = 2**31 - 1
+"""Of two-phase commit: such a transaction is never aborted by the coordinator."""
+_NOT_AVAILABLE = frozenset(
+    {
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.NOT_ENOUGH_REPLICAS,
+        Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Errors.REQUEST_TIMED_OUT,
+    }
+)
+_NOT_LEADER = frozenset({Errors.NOT_LEADER_OR_FOLLOWER, Errors.KAFKA_STORAGE_ERROR})
+_TOO_LARGE = frozenset({Errors.MESSAGE_TOO_LARGE, Errors.RECORD_LIST_TOO_LARGE})
+_LOAD_BYTES = 5 * 1024 * 1024
+"""transaction.state.log.load.buffer.size."""
+
+AppendCallback = Callable[[Errors], None]
+SendTxnMarkers = Callable[[int, TransactionMetadata, TxnTransitMetadata], None]
+"""Coordinator epoch, the decided transaction, and what completes it."""
+
+
+class TransactionStateLog(Protocol):
+    """The partitions of __transaction_state on this broker (ReplicaManager)."""
+
+    def append_records(
+        self, partition: int, records: MemoryRecords, timeout_ms: int, callback: AppendCallback
+    ) -> None:
+        """Append; the call-back comes once all in-sync replicas have it, or that has failed."""
+
+    def log(self, partition: int) -> Log | None:
+        """The log, None if this broker has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionConfig:
+    """A broker's settings. `transaction_version` is the finalized feature transaction.version."""
+
+    transaction_version: int = 2
+    max_timeout_ms: int = 900_000
+    num_partitions: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorEpochAndTxnMetadata:
+    """An id, and the epoch in which this broker coordinates it."""
+
+    coordinator_epoch: int
+    metadata: TransactionMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class _CacheEntry:
+    coordinator_epoch: int
+    metadata: dict[str, TransactionMetadata]
+
+
+class TransactionStateManager:
+    """What is loaded of each partition that this broker leads."""
+
+    def __init__(
+        self,
+        log: TransactionStateLog,
+        scheduler: Scheduler,
+        concurrency: Concurrency,
+        clock: Clock,
+        config: TransactionConfig,
+    ) -> None:
+        self._log = log
+        self._scheduler = scheduler
+        self._concurrency = concurrency
+        self._clock = clock
+        self.config = config
+        self._state_lock = concurrency.lock("transaction-state")
+        self._loading: set[tuple[int, int]] = set()
+        self._cache: dict[int, _CacheEntry] = {}
+
+    def partition_for(self, transactional_id: str) -> int:
+        """The partition of __transaction_state whose leader coordinates the id."""
+        return partition_for(transactional_id, self.config.num_partitions)
+
+    def loading_epoch(self, partition: int) -> int | None:
+        """In which coordinator epoch the partition is being loaded."""
+        epochs = (epoch for loading, epoch in self._loading if loading == partition)
+        return max(epochs, default=None)
+
+    # ---- the ids ---------------------------------------------------------------------------
+
+    def get_transaction_state(self, transactional_id: str) -> CoordinatorEpochAndTxnMetadata | None:
+        """The id; None if there is none.
+
+        Raises COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
+        """
+        with self._state_lock:
+            entry = self._entry_for(transactional_id)
+            metadata = entry.metadata.get(transactional_id)
+            if metadata is None:
+                return None
+            return CoordinatorEpochAndTxnMetadata(entry.coordinator_epoch, metadata)
+
+    def put_transaction_state_if_not_exists(
+        self, transactional_id: str, current: TxnTransitMetadata
+    ) -> CoordinatorEpochAndTxnMetadata:
+        """The id, in memory only if it is new. Raises as `get_transaction_state`."""
+        with self._state_lock:
+            entry = self._entry_for(transactional_id)
+            made = self._make(transactional_id, current)
+            metadata = entry.metadata.setdefault(transactional_id, made)
+            return CoordinatorEpochAndTxnMetadata(entry.coordinator_epoch, metadata)
+
+    def _entry_for(self, transactional_id: str) -> _CacheEntry:
+        partition = self.partition_for(transactional_id)
+        if self.loading_epoch(partition) is not None:
+            raise Errors.COORDINATOR_LOAD_IN_PROGRESS.exception()
+        entry = self._cache.get(partition)
+        if entry is None:
+            raise Errors.NOT_COORDINATOR.exception()
+        return entry
+
+    def _make(self, transactional_id: str, current: TxnTransitMetadata) -> TransactionMetadata:
+        lock = self._concurrency.lock(f"transaction-{transactional_id}")
+        return TransactionMetadata(transactional_id, current, lock)
+
+    def timed_out_transactions(self) -> list[TransactionMetadata]:
+        """The open transactions that have taken longer than their time-out."""
+        now = self._clock.milliseconds()
+        with self._state_lock:
+            return [
+                metadata
+                for entry in self._cache.values()
+                for metadata in entry.metadata.values()
+                if _is_timed_out(metadata, now)
+            ]
+
+    # ---- elections -------------------------------------------------------------------------
+
+    def load_transactions(
+        self, partition: int, coordinator_epoch: int, send_txn_markers: SendTxnMarkers
+    ) -> None:
+        """This broker leads the partition: read it in the background."""
+        with self._state_lock:
+            self._loading.add((partition, coordinator_epoch))
+        self._scheduler.schedule_once(
+            "load-txns-for-partition",
+            lambda: self._load(partition, coordinator_epoch, send_txn_markers),
+        )
+
+    def _load(
+        self, partition: int, coordinator_epoch: int, send_txn_markers: SendTxnMarkers
+    ) -> None:
+        """Who loads a decision goes on with it."""
+        loaded = self._read(partition)
+        with self._state_lock:
+            if (partition, coordinator_epoch) not in self._loading:
+                return
+            self._cache[partition] = _CacheEntry(coordinator_epoch, loaded)
+            decided = []
+            for metadata in loaded.values():
+                with metadata.lock:
+                    if metadata.state in PREPARES:
+                        decided.append((metadata, self._prepare_complete(metadata)))
+            self._loading.discard((partition, coordinator_epoch))
+            for metadata, transit in decided:
+                send_txn_markers(coordinator_epoch, metadata, transit)
+
+    def _prepare_complete(self, metadata: TransactionMetadata) -> TxnTransitMetadata:
+        return metadata.prepare_complete(self._clock.milliseconds())
+
+    def _read(self, partition: int) -> dict[str, TransactionMetadata]:
+        """The last record of each id, to the log's end: above the high watermark too."""
+        loaded: dict[str, TransactionMetadata] = {}
+        log = self._log.log(partition)
+        offset = 0 if log is None else log.log_start_offset
+        while log is not None and offset < log.log_end_offset:
+            batches = log.read(offset, _LOAD_BYTES).records.batches()
+            if not batches:
+                break
+            for batch in batches:
+                for record in batch.records:
+                    known = read_transaction_record(record)
+                    if known is not None and known.value is None:
+                        loaded.pop(known.transactional_id, None)
+                    elif known is not None and known.value is not None:
+                        loaded[known.transactional_id] = self._make(
+                            known.transactional_id, known.value
+                        )
+                offset = batch.next_offset
+        return loaded
+
+    def remove_transactions(self, partition: int, coordinator_epoch: int | None = None) -> None:
+        """This broker does not lead the partition any more, or in a later epoch again.
+
+        Loads of earlier epochs are given up (KAFKA-18137); without an epoch all are.
+        """
+        with self._state_lock:
+            self._loading = {
+                (loading, epoch)
+                for loading, epoch in self._loading
+                if loading != partition
+                or (coordinator_epoch is not None and epoch >= coordinator_epoch)
+            }
+            self._cache.pop(partition, None)
+
+    # ---- appends ---------------------------------------------------------------------------
+
+    def append_transaction_to_log(
+        self,
+        transactional_id: str,
+        coordinator_epoch: int,
+        transit: TxnTransitMetadata,
+        callback: AppendCallback,
+        retry_on_error: Callable[[Errors], bool] = lambda _error: False,
+    ) -> None:
+        """Append what was prepared. Once it is acknowledged the id is there, and `callback` told.
+
+        If it fails the id stays where it was; it stays pending if `retry_on_error`.
+        """
+
+        def update_cache(status: Errors) -> None:
+            error = _as_coordinator_error(status)
+            if error is Errors.NONE:
+                error = self._complete(transactional_id, coordinator_epoch, transit)
+            elif not retry_on_error(error):
+                self._clear_pending(transactional_id, coordinator_epoch)
+            callback(error)
+
+        timestamp = self._clock.milliseconds()
+        record = transaction_record(
+            transactional_id, transit, self.config.transaction_version, timestamp
+        )
+        with self._state_lock:
+            error = self._current(transactional_id, coordinator_epoch)
+            if isinstance(error, Errors):
+                callback(error)
+                return
+            self._log.append_records(
+                self.partition_for(transactional_id),
+                MemoryRecords.with_records(record),
+                transit.txn_timeout_ms,
+                update_cache,
+            )
+
+    def _current(
+        self, transactional_id: str, coordinator_epoch: int
+    ) -> TransactionMetadata | Errors:
+        """The id, if this broker coordinates it still in that epoch."""
+        try:
+            known = self.get_transaction_state(transactional_id)
+        except ApiException as error:
+            return error.error
+        if known is None or known.coordinator_epoch != coordinator_epoch:
+            return Errors.NOT_COORDINATOR
+        return known.metadata
+
+    def _complete(
+        self, transactional_id: str, coordinator_epoch: int, transit: TxnTransitMetadata
+    ) -> Errors:
+        metadata = self._current(transactional_id, coordinator_epoch)
+        if isinstance(metadata, Errors):
+            return metadata
+        with metadata.lock:
+            metadata.complete_transition_to(transit)
+        return Errors.NONE
+
+    def _clear_pending(self, transactional_id: str, coordinator_epoch: int) -> None:
+        metadata = self._current(transactional_id, coordinator_epoch)
+        if not isinstance(metadata, Errors):
+            with metadata.lock:
+                metadata.pending_state = None
+
+
+def _is_timed_out(metadata: TransactionMetadata, now: int) -> bool:
+    current = metadata.current
+    return (
+        metadata.pending_state is None
+        and metadata.state is TransactionState.ONGOING
+        and current.txn_timeout_ms != _NO_TIMEOUT
+        and current.txn_start_timestamp + current.txn_timeout_ms < now
+    )
+
+
+def _as_coordinator_error(status: Errors) -> Errors:
+    """A produce error as clients of a coordinator understand it."""
+    if status in _NOT_AVAILABLE:
+        return Errors.COORDINATOR_NOT_AVAILABLE
+    if status in _NOT_LEADER:
+        return Errors.NOT_COORDINATOR
+    return Errors.UNKNOWN_SERVER_ERROR if status in _TOO_LARGE else status
