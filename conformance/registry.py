@@ -27,6 +27,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "produce": "conformance.systems.produce:create",
         "replication": "conformance.systems.replication:create",
         "runtime": "conformance.systems.runtime:create",
+        "storage": "conformance.systems.storage:create",
     }
 )
 """System names that the shipped models use, and the factories that they stand for."""
@@ -42,6 +43,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "produce": ("IdempotentProduce",),
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": ("CoordinatorStore",),
+        "storage": ("LogStorage",),
     }
 )
 """Which of the shipped specifications each of them is driven by."""

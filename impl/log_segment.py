@@ -11,8 +11,9 @@ from operator import attrgetter
 
 from .disk import Disk, File
 from .records import MemoryRecords, RecordBatch, decode_batches
-from .types import LogOffsetMetadata
+from .types import NO_TIMESTAMP, LogOffsetMetadata
 
+DELETED_SUFFIX = ".deleted"
 _LAST_OFFSET = attrgetter("last_offset")
 
 
@@ -50,6 +51,11 @@ class LogSegment:
     def next_offset(self) -> int:
         """The offset after the last record (LogSegment.readNextOffset)."""
         return self.batches[-1].last_offset + 1 if self.batches else self.base_offset
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The greatest timestamp of the records, in ms; `NO_TIMESTAMP` without records."""
+        return max((batch.max_timestamp for batch in self.batches), default=NO_TIMESTAMP)
 
     def append(self, batches: tuple[RecordBatch, ...]) -> None:
         """Add whole batches at the end."""
@@ -131,6 +137,11 @@ class LogSegment:
     def close(self) -> None:
         """Give the file back."""
         self._file.close()
+
+    def rename_to_deleted(self) -> None:
+        """The name in which the file waits to be removed (LogSegment.changeFileSuffixes)."""
+        self._disk.rename(self.path, self.path + DELETED_SUFFIX)
+        self.path += DELETED_SUFFIX
 
     def delete(self) -> None:
         """Remove the file."""

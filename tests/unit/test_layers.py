@@ -112,6 +112,7 @@ OWN_ADAPTERS = (
     "produce",
     "replication",
     "runtime",
+    "storage",
 )
 """Adapters of `impl`. All other systems are foreign: a fault in impl must not change what is said
 of them, so they do not stand on it, not even by way of another module."""
