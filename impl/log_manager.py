@@ -313,7 +313,8 @@ class LogManager:
                 for log in (*self._current.values(), *self._future.values())
                 if self.is_in(log, directory)
             ]
-            if all([self._flush_and_close(log) for log in logs]):
+            flushed = [self._flush_and_close(log) for log in logs]
+            if all(flushed):
                 self._mark_as_clean(directory)
 
     @staticmethod

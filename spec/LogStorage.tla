@@ -31,6 +31,7 @@ TypeOK ==
   /\ \A i \in 1..Len(tasks) :
        /\ tasks[i] \in Tasks
        /\ arguments[i].offset \in OffsetsOrNone /\ arguments[i].bases \in SUBSET Offsets
+       /\ arguments[i].cache = <<>>
   /\ deleted \in SUBSET Offsets
   /\ recoveryPointFile \in OffsetsOrNone
   /\ logStartFile \in OffsetsOrNone
@@ -78,9 +79,8 @@ MarkMeansAll ==
 \* The epoch cache, by which replicas truncate, names the epochs of the records; a last entry may
 \* be of an epoch in which nothing is written. It need not name those of records that were deleted,
 \* and came back with a process that did not know.
-CacheMatches(cache) ==
-  LET from  == Max(segments[1].base, Min(deletedBelow, LogEndOffset))
-      whole == CacheOf(From(segments, from))
+CacheMatches(cache, from) ==
+  LET whole == CacheOf(From(segments, from))
       known == CacheTruncateFromStart(cache, from)
       n     == Len(whole) + 1
   IN  \/ known = whole
@@ -89,8 +89,13 @@ CacheMatches(cache) ==
          /\ known[n].start = LogEndOffset
 
 \* As Kafka is, this ends when a flush of the cache was dropped: see the model of it.
-EpochCacheMatchesLog == Up /\ ~droppedFlush => CacheMatches(epochCache)
-EpochCacheAlwaysMatches == Up => CacheMatches(epochCache)
+NeverDeletedFrom == Max(segments[1].base, Min(deletedBelow, LogEndOffset))
+
+EpochCacheMatchesLog == Up /\ ~droppedFlush => CacheMatches(epochCache, NeverDeletedFrom)
+
+\* Not so in Kafka, whatever is dropped and deleted: see the models of it.
+EpochCacheAlwaysMatches == Up => CacheMatches(epochCache, NeverDeletedFrom)
+EpochsOfReturnedRecords == Up /\ ~droppedFlush => CacheMatches(epochCache, logStart)
 
 \* The file never lacks an entry that a load cannot find elsewhere.
 EpochFileLacksNothing ==

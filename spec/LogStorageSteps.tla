@@ -129,10 +129,14 @@ Now == [segments |-> segments, start |-> logStart, hw |-> highWatermark, rp |-> 
         cache |-> epochCache, tasks |-> tasks, arguments |-> arguments, deleted |-> deleted,
         file |-> epochFile]
 
+\* A task keeps no copy of the epoch cache.
+Copied(cache) == <<>>
+
 \* KafkaScheduler.scheduleOnce
 Scheduled(s, name, offset, bases) ==
   [s EXCEPT !.tasks = Append(s.tasks, name),
-            !.arguments = Append(s.arguments, [offset |-> offset, bases |-> bases])]
+            !.arguments = Append(s.arguments, [offset |-> offset, bases |-> bases,
+                                               cache |-> Copied(s.cache)])]
 
 \* LeaderEpochFileCache.truncateFromEndAsyncFlush and truncateFromStartAsyncFlush (KAFKA-16541). The
 \* latter writes the file also if the entry at the offset stays as it was.
@@ -216,9 +220,11 @@ AfterSize(s)     == WithoutSegments(s, Deletable(s, LAMBDA i : IsSurplus(s, i)))
 AfterTime(s)     == WithoutSegments(s, Deletable(s, LAMBDA i : IsOld(s, i)))
 
 \* UnifiedLog.truncateTo: what is cut is neither committed nor flushed any more.
+LoweredRecoveryPoint(rp, offset) == Min(rp, offset)
+
 TruncatedTo(s, offset) ==
   LET kept == CutSegments(s.segments, offset)
-      cut  == WithoutFiles([s EXCEPT !.segments = kept, !.rp = Min(s.rp, offset)],
+      cut  == WithoutFiles([s EXCEPT !.segments = kept, !.rp = LoweredRecoveryPoint(s.rp, offset)],
                            Bases(s.segments) \ Bases(kept))
   IN  WithEpochsBelow(cut, offset)
 
@@ -383,7 +389,7 @@ CheckpointHighWatermark ==
 FlushedUpTo(offset) == Min(offset, LogEndOffset)
 
 \* The flush of the epoch cache writes what the cache holds when it runs.
-WrittenEpochs == epochCache
+WrittenEpochs(argument) == epochCache
 
 AfterTask(i) ==
   LET a    == arguments[i]
@@ -393,7 +399,7 @@ AfterTask(i) ==
              IF a.offset <= recoveryPoint THEN done
              ELSE [done EXCEPT !.segments = Flushed(segments, recoveryPoint, a.offset),
                                !.rp = FlushedUpTo(a.offset)]
-        [] tasks[i] = "leader-epoch-cache-flush" -> [done EXCEPT !.file = WrittenEpochs]
+        [] tasks[i] = "leader-epoch-cache-flush" -> [done EXCEPT !.file = WrittenEpochs(a)]
         [] tasks[i] = "delete-file" -> [done EXCEPT !.deleted = deleted \ a.bases]
 
 RunTask(i) ==
@@ -472,10 +478,11 @@ FileOffset(o) == Max(0, o)
 IsChecked(i, clean) ==
   ~clean /\ (i = Len(segments) \/ segments[i + 1].base > FileOffset(recoveryPointFile))
 
+KeptBehind(bad) == IF bad = {} THEN Len(segments) ELSE Smallest(bad)
+
 Sound(clean) ==
   LET bad == {i \in 1..Len(segments) : IsChecked(i, clean) /\ segments[i].torn}
-      n   == IF bad = {} THEN Len(segments) ELSE Smallest(bad)
-  IN  [i \in 1..n |-> [segments[i] EXCEPT !.torn = FALSE]]
+  IN  [i \in 1..KeptBehind(bad) |-> [segments[i] EXCEPT !.torn = FALSE]]
 
 \* A log that ends before its checkpointed start begins anew there.
 LoadedSegments(clean) ==
@@ -502,23 +509,23 @@ Loaded(clean) ==
                 file |-> IF cache = <<>> THEN cache ELSE epochFile]
   IN  WithEpochsFrom(WithEpochsBelow(new, end), FileOffset(logStartFile))
 
-\* KAFKA-10471: the mark goes first.
+\* KAFKA-10471: the mark goes before anything is loaded.
+MarkAfterLoad == FALSE
+
 Start(newRole) ==
   /\ role = "down"
   /\ newRole = "leader" \/ "follow" \in Events
   /\ Elects(newRole, Loaded(cleanShutdown))
-  /\ cleanShutdown' = FALSE
+  /\ cleanShutdown' = MarkAfterLoad
   /\ aged' = Min(aged, EndOf(LoadedSegments(cleanShutdown)))
   /\ stopped' = NothingStopped
   /\ Answers("NONE")
   /\ UNCHANGED <<checkpoints, droppedFlush>>
 
 \* A log cannot be read: its directory fails, and with it the broker. Only the mark is gone.
-MarkAfterFailingLoad == FALSE
-
 FailToLoad ==
   /\ "failing load" \in Events /\ role = "down" /\ cleanShutdown
-  /\ cleanShutdown' = MarkAfterFailingLoad
+  /\ cleanShutdown' = MarkAfterLoad
   /\ deleted' = {}
   /\ Answers("NONE")
   /\ UNCHANGED <<elected, log, tasks, arguments, epochFile, checkpoints, ghosts>>
@@ -543,12 +550,15 @@ CanBeSent(message) ==
 
 VerdictOn(message) == IF Leads THEN ToLeader[message] ELSE ToFollower[message]
 
+AfterRefusal(message) == Now
+
 Refuse(message) ==
   /\ Up
   /\ message \in DOMAIN (IF Leads THEN ToLeader ELSE ToFollower)
   /\ CanBeSent(message)
   /\ Answers(VerdictOn(message))
-  /\ UNCHANGED <<elected, log, background, disk, ghosts>>
+  /\ Becomes(AfterRefusal(message))
+  /\ UNCHANGED <<elected, checkpoints, cleanShutdown, aged, stopped, droppedFlush>>
 
 (***************************************************************************)
 (* All together.                                                           *)
@@ -583,7 +593,7 @@ Next ==
   \/ CheckpointRecoveryPoint
   \/ CheckpointLogStart
   \/ CheckpointHighWatermark
-  \/ \E i \in Numbers : RunTask(i)
+  \/ \E i \in WaitingTasks \ {0} : RunTask(i)
   \/ Shutdown
   \/ FailingShutdown
   \/ Kill

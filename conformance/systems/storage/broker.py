@@ -15,7 +15,6 @@ from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
 from impl.fetcher.replica_fetcher_manager import ReplicaFetcherManager
 from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
 from impl.fetcher.replicas import UnboundedQuota
-from impl.types import OffsetTruncationState
 from impl.log import Log
 from impl.log_manager import LogManager
 from impl.log_types import LogConfig
@@ -26,7 +25,7 @@ from impl.partition_state import LeaderAndIsrPartitionState
 from impl.records import MemoryRecords, Record, RecordBatch
 from impl.replica_manager import ReplicaManager
 from impl.replica_requests import LeaderAndIsrRequest, ReplicaManagerConfig
-from impl.types import BrokerEndPoint, FetchPartitionData, TopicPartition
+from impl.types import BrokerEndPoint, FetchPartitionData, OffsetTruncationState, TopicPartition
 
 TOPIC_PARTITION = TopicPartition("topic", 0)
 LOG_DIRECTORY = "logs"
@@ -154,9 +153,7 @@ class StorageBroker:
         """What the leader of elsewhere answers a fetch; it has committed nothing more by itself."""
         log = self.log
         committed = log.high_watermark if high_watermark is None else high_watermark
-        data = FetchPartitionData(
-            Errors.NONE, committed, log_start_offset, MemoryRecords(batches)
-        )
+        data = FetchPartitionData(Errors.NONE, committed, log_start_offset, MemoryRecords(batches))
         self._fetcher().process_partition_data(TOPIC_PARTITION, log.log_end_offset, data)
 
     def append_as_follower(self, epoch: int, *, commits: bool) -> None:

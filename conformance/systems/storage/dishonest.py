@@ -58,9 +58,7 @@ def _fetch(broker: StorageBroker, offset: int, epochs_ahead: int = 0) -> Errors:
     return answers[TOPIC_PARTITION].error
 
 
-def _answer(
-    broker: StorageBroker, *batches: RecordBatch, log_start_offset: int = 0
-) -> Errors:
+def _answer(broker: StorageBroker, *batches: RecordBatch, log_start_offset: int = 0) -> Errors:
     broker.process(*batches, log_start_offset=log_start_offset)
     return Errors.NONE
 

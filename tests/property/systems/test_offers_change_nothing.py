@@ -37,6 +37,8 @@ MODELS = (
     "group/static-restart-2m",
     "replication/bench/kip320-fine-2b",
     "replication/bench/truncate-on-fetch-fine-2b",
+    "storage/recovery",
+    "storage/retention",
 )
 OFFERS_NOTHING = {"offsets", "produce", "runtime"}
 """It takes no step by itself: clients and the log do all."""
