@@ -102,15 +102,26 @@ class StorageBroker:
             NobodyElse(),
             concurrency,
             BrokerEndPoint,
-            lambda replicas: ReplicaFetcherManager(
+            self._make_fetchers(concurrency),
+        )
+
+    def _make_fetchers(
+        self, concurrency: Concurrency
+    ) -> Callable[[ReplicaManager], ReplicaFetcherManager]:
+        clock = self._clock
+
+        def make(replicas: ReplicaManager) -> ReplicaFetcherManager:
+            self._fetchers = ReplicaFetcherManager(
                 FetchConfig(_THIS),
                 replicas,
                 UnboundedQuota(),
                 _no_connection,
                 FetcherRuntime(clock, concurrency, MetricsRegistry(clock)),
                 fetch_back_off_ms=0,
-            ),
-        )
+            )
+            return self._fetchers
+
+        return make
 
     @property
     def partition(self) -> Partition:
@@ -170,8 +181,8 @@ class StorageBroker:
         self._fetcher().truncate_fully_and_start_at(TOPIC_PARTITION, offset)
 
     def _fetcher(self) -> ReplicaFetcherThread:
-        thread = self.replicas.fetcher_manager.get_fetcher(TOPIC_PARTITION)
-        if not isinstance(thread, ReplicaFetcherThread):
+        thread = self._fetchers.get_fetcher(TOPIC_PARTITION)
+        if thread is None:
             raise ActionRefused("the log follows nobody")
         return thread
 
