@@ -28,6 +28,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "reassignment": "conformance.systems.reassignment:create",
         "replication": "conformance.systems.replication:create",
         "runtime": "conformance.systems.runtime:create",
+        "storage": "conformance.systems.storage:create",
         "transaction": "conformance.systems.transaction:create",
     }
 )
@@ -45,6 +46,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "reassignment": ("Reassignment",),
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": ("CoordinatorStore",),
+        "storage": ("LogStorage",),
         "transaction": ("TransactionalLog", "Transactions"),
     }
 )

@@ -317,6 +317,12 @@ class MemoryDisk:
         self._entries.clear()
         self._names = dict(self._durable)
 
+    def flushed(self, path: str) -> int:
+        """How many of the file's first bytes no crash takes."""
+        inode = self._names[path]
+        cuts = [write.size for write in inode.pending if write.content is None]
+        return min([len(inode.durable), *cuts])
+
     def contents(self) -> dict[str, bytes]:
         """Path to bytes of every file, as processes see them."""
         return {path: bytes(inode.data) for path, inode in sorted(self._names.items())}

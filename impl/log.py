@@ -7,11 +7,17 @@ in an old message format (before magic 2) has no epoch cache (KAFKA-7897, KAFKA-
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 
 from .checkpoint import LeaderEpochCheckpointFile
+from .clock import Clock
 from .concurrency import Concurrency
 from .disk import Disk, parent
-from .errors import IllegalArgumentException, OffsetOutOfRangeException
+from .errors import (
+    IllegalArgumentException,
+    InvalidRecordException,
+    OffsetOutOfRangeException,
+)
 from .leader_epoch_file_cache import LeaderEpochFileCache
 from .log_segment import LogSegment
 from .log_types import (
@@ -60,6 +66,7 @@ class Log:
         disk: Disk,
         scheduler: Scheduler,
         concurrency: Concurrency,
+        clock: Clock,
     ) -> None:
         self.topic_partition = topic_partition
         self.directory = directory
@@ -70,6 +77,7 @@ class Log:
         self._disk = disk
         self._scheduler = scheduler
         self._concurrency = concurrency
+        self._clock = clock
         self._lock = concurrency.lock(f"log-{directory}")
         self._segments = segments
         self._closed = False
@@ -161,14 +169,16 @@ class Log:
         A producer's batch that is there already is not appended again: its offsets are answered.
         The first batch of a transaction needs the guard of `maybe_start_transaction_verification`;
         `transaction_version` is that of a marker. Nothing is appended if it raises
-        `CorruptRecordException` for a wrong CRC, `InvalidTxnStateException` without a guard, or
-        what `ProducerAppendInfo.append` raises.
+        `CorruptRecordException` for a wrong CRC, `InvalidRecordException` for a client's batch that
+        has offsets of its own, `InvalidTxnStateException` without a guard, or what
+        `ProducerAppendInfo.append` raises.
         """
         with self._lock:
             stamped = []
             offset = self._log_end_offset
             for batch in records.batches():
                 batch.ensure_valid()
+                _ensure_without_offset(batch, origin)
                 for converted in in_format(batch, self.config.message_format):
                     stamped.append(converted.with_offset_and_epoch(offset, leader_epoch))
                     offset = stamped[-1].next_offset
@@ -307,17 +317,31 @@ class Log:
             return True
 
     def _truncate_segments(self, target_offset: int) -> None:
-        while self._segments[-1].base_offset > target_offset:
-            self._segments.pop().delete()
+        kept = self._segment_index(target_offset) + 1
+        self._delete_later(self._segments[kept:])
+        del self._segments[kept:]
         self._segments[-1].truncate_to(target_offset)
+
+    def _delete_later(self, segments: list[LogSegment]) -> None:
+        """Rename the files at once, and remove them later: somebody may still read them
+        (LocalLog.removeAndDeleteSegments)."""
+        if not segments:
+            return
+        for segment in segments:
+            segment.rename_to_deleted()
+
+        def delete() -> None:
+            for segment in segments:
+                segment.delete()
+
+        self._scheduler.schedule_once("delete-file", delete)
 
     def truncate_fully_and_start_at(
         self, new_offset: int, log_start_offset: int | None = None
     ) -> None:
         """Remove everything; the next record gets `new_offset`."""
         with self._lock:
-            for segment in self._segments:
-                segment.delete()
+            self._delete_later(self._segments)
             self._segments = [LogSegment(self._disk, self.directory, new_offset)]
             if self.leader_epoch_cache is not None:
                 self.leader_epoch_cache.clear_and_flush()
@@ -385,39 +409,52 @@ class Log:
             return True
 
     def delete_old_segments(self) -> int:
-        """Delete segments below the log start or beyond retention; return how many.
+        """Delete segments below the log start, then beyond retention.bytes, then beyond
+        retention.ms; return how many.
 
         Only committed segments go; the active one is replaced by an empty one if it goes too.
         """
         with self._lock:
-            count = self._deletable_segments()
-            if count == 0:
-                return 0
-            if count == len(self._segments):
-                self.roll()
-            self.maybe_increment_log_start_offset(
-                max(self._segments[count].base_offset, self._log_start_offset)
-            )
-            for segment in self._segments[:count]:
-                segment.delete()
-            del self._segments[:count]
-            self.producer_state_manager.remove_snapshots_before(self.base_offset)
-            return count
+            rules = (self._is_below_log_start, self._is_surplus, self._is_old)
+            return sum(self._delete_while(rule) for rule in rules)
 
-    def _deletable_segments(self) -> int:
-        retention = self.config.retention_bytes
-        surplus = 0 if retention is None else self.size - retention
+    def _delete_while(self, breached: Callable[[int], bool]) -> int:
         count = 0
-        for index, segment in enumerate(self._segments):
-            last = index + 1 == len(self._segments)
-            upper = self._log_end_offset if last else self._segments[index + 1].base_offset
-            surplus -= segment.size
-            breached = surplus >= 0 and retention is not None
-            deletable = breached or upper <= self._log_start_offset
-            if upper > self.high_watermark or (last and segment.size == 0) or not deletable:
-                break
+        while count < len(self._segments) and self._may_go(count) and breached(count):
             count += 1
+        if count == 0:
+            return 0
+        if count == len(self._segments):
+            self.roll()
+        self.maybe_increment_log_start_offset(
+            max(self._segments[count].base_offset, self._log_start_offset)
+        )
+        self._delete_later(self._segments[:count])
+        del self._segments[:count]
+        self.producer_state_manager.remove_snapshots_before(self.base_offset)
         return count
+
+    def _may_go(self, index: int) -> bool:
+        """Whether the segment is committed, and not an active one without records."""
+        if index + 1 < len(self._segments):
+            return self._segments[index + 1].base_offset <= self.high_watermark
+        return self._segments[index].size > 0 and self._log_end_offset <= self.high_watermark
+
+    def _is_below_log_start(self, index: int) -> bool:
+        following = self._segments[index + 1 : index + 2]
+        return bool(following) and following[0].base_offset <= self._log_start_offset
+
+    def _is_surplus(self, index: int) -> bool:
+        """Whether enough is left without it and those before it."""
+        retention = self.config.retention_bytes
+        kept = sum(segment.size for segment in self._segments[index + 1 :])
+        return retention is not None and kept >= retention
+
+    def _is_old(self, index: int) -> bool:
+        retention = self.config.retention_ms
+        if retention is None:
+            return False
+        return self._clock.milliseconds() - self._segments[index].largest_timestamp > retention
 
     def read(
         self,
@@ -598,6 +635,12 @@ def open_epoch_cache(
     """The epoch cache of the log in `directory`, read from its checkpoint."""
     checkpoint = LeaderEpochCheckpointFile(disk, directory)
     return LeaderEpochFileCache(checkpoint, scheduler, concurrency.lock(f"epochs-{directory}"))
+
+
+def _ensure_without_offset(batch: RecordBatch, origin: AppendOrigin) -> None:
+    """UnifiedLog.analyzeAndValidateRecords: a client's batch is numbered from 0."""
+    if origin is AppendOrigin.CLIENT and batch.magic >= MAGIC_VALUE_V2 and batch.base_offset != 0:
+        raise InvalidRecordException(f"a client's batch begins at offset {batch.base_offset}")
 
 
 def _base_offset(segment: LogSegment) -> int:

@@ -16,7 +16,7 @@ from .concurrency import Concurrency
 from .disk import Disk
 from .leader_epoch_file_cache import LeaderEpochFileCache
 from .log import Log, open_epoch_cache
-from .log_segment import LogSegment
+from .log_segment import DELETED_SUFFIX, LogSegment
 from .log_types import LogConfig
 from .producer_state.producer_state_manager import (
     ProducerStateManager,
@@ -46,7 +46,9 @@ def load_log(
     Without a `clock` no producer expires.
     """
     config = config or LogConfig()
+    clock = clock or MockClock()
     cache = _epoch_cache(directory, disk, scheduler, concurrency, config)
+    _remove_deleted_files(directory, disk)
     segments = _load_segments(directory, disk, recovery_point, had_clean_shutdown, cache)
     if not segments or segments[-1].next_offset < log_start_offset:
         for segment in segments:
@@ -58,13 +60,13 @@ def load_log(
     start = max(log_start_offset, segments[0].base_offset)
     if cache is not None:
         cache.truncate_from_end(log_end_offset)
-        cache.truncate_from_start(start)
+        cache.truncate_from_start(log_start_offset)
     make = partial(
         ProducerStateManager,
         topic_partition,
         directory,
         disk,
-        clock or MockClock(),
+        clock,
         producers or ProducerStateManagerConfig(),
     )
     if not had_clean_shutdown:
@@ -85,6 +87,7 @@ def load_log(
         disk,
         scheduler,
         concurrency,
+        clock,
     )
 
 
@@ -95,6 +98,13 @@ def _epoch_cache(
         disk.remove(f"{directory}/{LeaderEpochCheckpointFile.NAME}")
         return None
     return open_epoch_cache(disk, directory, scheduler, concurrency)
+
+
+def _remove_deleted_files(directory: str, disk: Disk) -> None:
+    """What the process before had renamed, and not yet removed."""
+    for name in disk.names(directory):
+        if name.endswith(DELETED_SUFFIX):
+            disk.remove(f"{directory}/{name}")
 
 
 def _load_segments(

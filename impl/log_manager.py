@@ -6,11 +6,13 @@ Source: LogManager. Names of directories: `<topic>-<partition>`, with the suffix
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from .checkpoint import OffsetCheckpointFile
+from .clock import Clock
 from .concurrency import Concurrency
 from .disk import Disk, parent
 from .errors import Errors, KafkaStorageException
@@ -19,6 +21,8 @@ from .log_loader import load_log
 from .log_types import LogConfig
 from .scheduler import Scheduler
 from .types import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 _NAME = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?P<suffix>\.[0-9a-f]{32}-(future|delete))?")
@@ -39,6 +43,7 @@ class LogManager:
         *,
         default_config: LogConfig | None = None,
         configs: Mapping[str, LogConfig] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._disk = disk
         self.log_directories = log_directories
@@ -48,6 +53,7 @@ class LogManager:
         (LogDirFailureChannel)."""
         self._scheduler = scheduler
         self._concurrency = concurrency
+        self._clock = clock
         self._default_config = default_config or LogConfig()
         self._configs = dict(configs or {})
         self._current: dict[TopicPartition, Log] = {}
@@ -86,13 +92,18 @@ class LogManager:
                 self._disk.remove(path)
                 continue
             partition = TopicPartition(match["topic"], int(match["partition"]))
-            log = self._load(
-                partition,
-                path,
-                starts.get(partition, 0),
-                recovery_points.get(partition, 0),
-                had_clean_shutdown,
-            )
+            try:
+                log = self._load(
+                    partition,
+                    path,
+                    starts.get(partition, 0),
+                    recovery_points.get(partition, 0),
+                    had_clean_shutdown,
+                )
+            except KafkaStorageException as error:
+                _log.error("%s cannot be loaded", path, exc_info=error)
+                self.handle_log_dir_failure(directory)
+                return
             self._remember(partition, log, self._future if kind else self._current)
 
     def _load(
@@ -113,6 +124,7 @@ class LogManager:
             log_start_offset=log_start_offset,
             recovery_point=recovery_point,
             had_clean_shutdown=had_clean_shutdown,
+            clock=self._clock,
         )
 
     @staticmethod
@@ -274,14 +286,51 @@ class LogManager:
         for log in (*self._current.values(), *self._future.values()):
             log.flush(force=True)
 
-    def shutdown(self) -> None:
-        """Flush, checkpoint, and leave the mark that lets the next start skip recovery."""
-        self.flush_all()
-        self.checkpoint_all()
-        for directory in self.log_directories:
-            marker = self._disk.open(f"{directory}/{CLEAN_SHUTDOWN_FILE}")
-            marker.flush()
-            marker.close()
-            self._disk.sync_directory(directory)
+    def cleanup_logs(self) -> int:
+        """Delete what is beyond retention; return how many segments went. Runs every 5 min.
+
+        A log in the making goes on as it is, and so does the one that it will replace.
+        """
+        return sum(
+            log.delete_old_segments()
+            for partition, log in list(self._current.items())
+            if partition not in self._future
+        )
+
+    def flush_dirty_logs(self) -> None:
+        """Make durable what is not; runs every log.flush.scheduler.interval.ms."""
         for log in (*self._current.values(), *self._future.values()):
-            log.close()
+            log.flush()
+
+    def shutdown(self) -> None:
+        """Flush, checkpoint, and leave the mark that lets the next start skip recovery.
+
+        A directory of which a log cannot be flushed gets neither checkpoints nor the mark.
+        """
+        for directory in self.log_directories:
+            logs = [
+                log
+                for log in (*self._current.values(), *self._future.values())
+                if self.is_in(log, directory)
+            ]
+            flushed = [self._flush_and_close(log) for log in logs]
+            if all(flushed):
+                self._mark_as_clean(directory)
+
+    @staticmethod
+    def _flush_and_close(log: Log) -> bool:
+        try:
+            log.flush(force=True)
+        except KafkaStorageException as error:
+            _log.error("%s is not flushed at the shutdown", log.directory, exc_info=error)
+            return False
+        log.close()
+        return True
+
+    def _mark_as_clean(self, directory: str) -> None:
+        self.checkpoint_recovery_points(directory)
+        self.checkpoint_log_start_offsets(directory)
+        marker = self._disk.open(f"{directory}/{CLEAN_SHUTDOWN_FILE}")
+        marker.flush()
+        marker.close()
+        self._disk.sync_directory(directory)

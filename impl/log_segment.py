@@ -12,8 +12,9 @@ from operator import attrgetter
 from .disk import Disk, File
 from .records import MemoryRecords, RecordBatch, decode_batches
 from .transaction_index import TransactionIndex
-from .types import LogOffsetMetadata
+from .types import NO_TIMESTAMP, LogOffsetMetadata
 
+DELETED_SUFFIX = ".deleted"
 _LAST_OFFSET = attrgetter("last_offset")
 
 
@@ -63,6 +64,11 @@ class LogSegment:
     def next_offset(self) -> int:
         """The offset after the last record (LogSegment.readNextOffset)."""
         return self.batches[-1].last_offset + 1 if self.batches else self.base_offset
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The greatest timestamp of the records, in ms; `NO_TIMESTAMP` without records."""
+        return max((batch.max_timestamp for batch in self.batches), default=NO_TIMESTAMP)
 
     def append(self, batches: tuple[RecordBatch, ...]) -> None:
         """Add whole batches at the end."""
@@ -148,6 +154,12 @@ class LogSegment:
         """Give the files back."""
         self._file.close()
         self.txn_index.close()
+
+    def rename_to_deleted(self) -> None:
+        """The names in which the files wait to be removed (LogSegment.changeFileSuffixes)."""
+        self._disk.rename(self.path, self.path + DELETED_SUFFIX)
+        self.path += DELETED_SUFFIX
+        self.txn_index.change_file_suffix(DELETED_SUFFIX)
 
     def delete(self) -> None:
         """Remove the files."""

@@ -24,10 +24,11 @@ class FetchIsolation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """A topic's settings: sizes in bytes; `retention_bytes` None keeps everything."""
+    """A topic's settings: sizes in bytes; `retention_bytes` and `retention_ms` None keep all."""
 
     segment_bytes: int = 1 << 30
     retention_bytes: int | None = None
+    retention_ms: int | None = None
     message_format: int = MAGIC_VALUE_V2
     min_insync_replicas: int = 1
 

@@ -78,6 +78,12 @@ class TransactionIndex:
         """Follow the renaming of the log's directory."""
         self._path = _path(directory, self._base_offset)
 
+    def change_file_suffix(self, suffix: str) -> None:
+        """Rename the file, as that of its segment is renamed."""
+        if self._file is not None:
+            self._disk.rename(self._path, self._path + suffix)
+            self._path += suffix
+
     def close(self) -> None:
         """Give the file back."""
         if self._file is not None:

@@ -119,6 +119,7 @@ OWN_ADAPTERS = (
     "reassignment",
     "replication",
     "runtime",
+    "storage",
     "transaction",
 )
 """Adapters of `impl`. All other systems are foreign: a fault in impl must not change what is said

@@ -37,6 +37,8 @@ MODELS = (
     "group/static-restart-2m",
     "replication/bench/kip320-fine-2b",
     "replication/bench/truncate-on-fetch-fine-2b",
+    "storage/recovery",
+    "storage/retention",
     "transaction/v1-instances-1-transaction",
     "transaction/v2-instances-1-transaction",
 )

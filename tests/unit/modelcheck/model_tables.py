@@ -22,6 +22,7 @@ FAMILIES = (
     "offsets",
     "runtime",
     "directories",
+    "storage",
     "load",
     "produce",
     "reassignment",
