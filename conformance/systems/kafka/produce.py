@@ -40,7 +40,7 @@ _KNOWN = ("first", "last", "offset")
 _Entry = tuple[int, tuple[tuple[int, int, int], ...]]
 
 
-class _BridgeClient(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeProducer(msgspec.Struct, frozen=True, array_like=True):
     """The producer as the bridge writes it; batches are in the order of `_SENT`."""
 
     epoch: int
@@ -65,7 +65,7 @@ class _BridgeProduce(msgspec.Struct, frozen=True, array_like=True):
     leader: int
     epoch: int
     answers: tuple[tuple[int, int, str, int], ...]
-    client: _BridgeClient
+    client: _BridgeProducer
     logs: tuple[_BridgeLog, ...]
 
 

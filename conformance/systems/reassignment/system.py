@@ -83,7 +83,7 @@ class ReassignmentSystem(RewindingSystem):
         self._controller = ReplicationControlManager(partition, self._ids.values())
         self._leader = LeaderBroker(self._leader_id, self._controller, NoConcurrency())
         self._fetches: dict[int, SentFetch] = {}
-        self._held = dict.fromkeys(self._followers, 0)
+        self._ends = dict.fromkeys(self._followers, 0)
         self._stopped: frozenset[int] = frozenset()
 
     def apply(self, action: Action) -> None:
@@ -110,7 +110,7 @@ class ReassignmentSystem(RewindingSystem):
                 "hw": log.high_watermark,
                 "alter": alter_of(self._name, self._leader, ids),
                 "fetch": self._by_follower(lambda f: fetch_of(self._fetches.get(f))),
-                "held": self._by_follower(self._held.__getitem__),
+                "held": self._by_follower(self._ends.__getitem__),
             }
         )
 
@@ -124,7 +124,7 @@ class ReassignmentSystem(RewindingSystem):
 
     def _restart(self, broker_id: int) -> None:
         self._controller.register_broker(broker_id)
-        self._held[broker_id] = 0
+        self._ends[broker_id] = 0
         self._stopped -= {broker_id}
 
     def _grant_stop(self, broker_id: int) -> None:
@@ -142,7 +142,7 @@ class ReassignmentSystem(RewindingSystem):
 
     def _send_fetch(self, follower: int, leader_epoch: int) -> None:
         life = self._controller.brokers[follower].epoch
-        self._fetches[follower] = SentFetch(self._held[follower], life, leader_epoch)
+        self._fetches[follower] = SentFetch(self._ends[follower], life, leader_epoch)
 
     def _handle_fetch(self, follower: int, error: str) -> None:
         sent = self._fetches.pop(follower)
@@ -151,7 +151,7 @@ class ReassignmentSystem(RewindingSystem):
             raise ActionRefused(f"the fetch is answered {answered}")
         if answered == "NONE" and sent.broker_epoch == self._controller.brokers[follower].epoch:
             log = self._leader.partition.local_log_or_exception()
-            self._held[follower] = log.log_end_offset
+            self._ends[follower] = log.log_end_offset
 
 
 def create(constants: Mapping[str, Value]) -> ReassignmentSystem:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from conformance.systems.transaction.observation import batch_of
-from conformance.systems.transaction.partition import SentBatch
+from conformance.systems.transaction.partition import TransactionBatch
 from conformance.tla import Fn, Value
 
 NO_EPOCH = -1
@@ -20,7 +20,7 @@ class Instance:
     epoch: int = NO_EPOCH
     txn: int = 0
     added: frozenset[str] = frozenset()
-    sent: frozenset[SentBatch] = field(default_factory=frozenset)
+    sent: frozenset[TransactionBatch] = field(default_factory=frozenset)
     commits: bool = False
 
     def with_epoch(self, epoch: int) -> Instance:
@@ -35,12 +35,12 @@ class Instance:
         """AddPartitionsToTxn is answered."""
         return replace(self, added=self.added | {partition})
 
-    def next_batch(self, partition: str) -> SentBatch:
+    def next_batch(self, partition: str) -> TransactionBatch:
         """The batch that the application sends next; sequences are those of the epoch."""
         sequence = sum(batch.partition == partition for batch in self.sent)
-        return SentBatch(partition, self.epoch, sequence, self.txn)
+        return TransactionBatch(partition, self.epoch, sequence, self.txn)
 
-    def send(self, batch: SentBatch) -> Instance:
+    def send(self, batch: TransactionBatch) -> Instance:
         """The batch is sent."""
         return replace(self, sent=self.sent | {batch})
 
@@ -48,7 +48,7 @@ class Instance:
         """The application ends the transaction."""
         return replace(self, state="Ending", commits=commits)
 
-    def ended(self, epoch: int, is_acknowledged: Callable[[SentBatch], bool]) -> Instance:
+    def ended(self, epoch: int, is_acknowledged: Callable[[TransactionBatch], bool]) -> Instance:
         """EndTxn is answered, in version 2 with a new epoch.
 
         A batch of unknown fate must not reach the next transaction: version 1 asks for a new epoch

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 
 from conformance.systems.transaction.broker import CoordinatorBroker
 from conformance.systems.transaction.log_system import kind_of
-from conformance.systems.transaction.partition import PartitionLeader, SentBatch, Verification
+from conformance.systems.transaction.partition import (
+    PartitionLeader,
+    TransactionBatch,
+    Verification,
+)
 from conformance.systems.transaction.state_log import PendingAppend
 from conformance.tla import Fn, Value
 from impl.end_transaction_marker import deserialize
@@ -128,7 +132,7 @@ def _logged(batch: RecordBatch, origins: Origins) -> Value:
     )
 
 
-def batch_of(batch: SentBatch) -> Value:
+def batch_of(batch: TransactionBatch) -> Value:
     """A batch that was sent."""
     return Fn(
         {

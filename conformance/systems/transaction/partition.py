@@ -24,7 +24,7 @@ _MAX_COPIES = 2
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class SentBatch:
+class TransactionBatch:
     """A Produce (or TxnOffsetCommit) request of one record."""
 
     partition: str
@@ -37,7 +37,7 @@ class SentBatch:
 class Verification:
     """A batch that waits for the coordinator, with the guard that it was given."""
 
-    batch: SentBatch
+    batch: TransactionBatch
     guard: VerificationGuard
     is_verified: bool = False
 
@@ -67,7 +67,7 @@ class PartitionLeader:
             transaction_verification_enabled=settings.verifies
         )
         self.log: Log = load_replica(self._config, clock, name)
-        self._verifications: dict[SentBatch, Verification] = {}
+        self._verifications: dict[TransactionBatch, Verification] = {}
 
     # ---- batches ---------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ class PartitionLeader:
         entry = self.log.producer_state_manager.verification_state_entry(PRODUCER_ID)
         return _NO_ENTRY if entry is None else entry.epoch
 
-    def start_verification(self, batch: SentBatch) -> None:
+    def start_verification(self, batch: TransactionBatch) -> None:
         """A batch arrives that must be verified."""
         guard = self.log.maybe_start_transaction_verification(
             PRODUCER_ID,
@@ -98,12 +98,12 @@ class PartitionLeader:
             raise ActionRefused(f"{batch} needs no verification")
         self._verifications[batch] = Verification(batch, guard)
 
-    def verify(self, batch: SentBatch) -> None:
+    def verify(self, batch: TransactionBatch) -> None:
         """The coordinator has said that the partition is in the transaction."""
         known = self._verifications[batch]
         self._verifications[batch] = Verification(batch, known.guard, is_verified=True)
 
-    def append(self, batch: SentBatch) -> None:
+    def append(self, batch: TransactionBatch) -> None:
         """Append with the batch's guard; one that waits for the coordinator has none."""
         known = self._verifications.get(batch)
         guard = SENTINEL if known is None or not known.is_verified else known.guard
@@ -123,7 +123,7 @@ class PartitionLeader:
         self._verifications.pop(batch, None)
         self._replicate_at_once()
 
-    def is_acknowledged(self, batch: SentBatch) -> bool:
+    def is_acknowledged(self, batch: TransactionBatch) -> bool:
         """Whether it is below the high watermark."""
         value = f"{batch.txn} {batch.sequence}".encode()
         return any(
@@ -147,13 +147,13 @@ class PartitionLeader:
         )
         self._replicate_at_once()
 
-    def has_place_for(self, batch: SentBatch) -> bool:
+    def has_place_for(self, batch: TransactionBatch) -> bool:
         """Whether the batch may arrive: those of one epoch come in order, and again."""
         if self._is_offsets:
             return self._copies_of(batch) < _MAX_COPIES
         return batch.sequence <= self._next_sequence(batch.epoch)
 
-    def is_next(self, batch: SentBatch) -> bool:
+    def is_next(self, batch: TransactionBatch) -> bool:
         """Whether the batch, if it may arrive, is not there yet."""
         return self._is_offsets or batch.sequence == self._next_sequence(batch.epoch)
 
@@ -161,11 +161,11 @@ class PartitionLeader:
         own = (batch for batch in self.log.batches() if batch.producer.epoch == epoch)
         return sum(not batch.is_control_batch for batch in own)
 
-    def is_verifying(self, batch: SentBatch) -> bool:
+    def is_verifying(self, batch: TransactionBatch) -> bool:
         """Whether the batch waits for the coordinator already."""
         return any(verification.batch == batch for verification in self.verifications)
 
-    def _copies_of(self, batch: SentBatch) -> int:
+    def _copies_of(self, batch: TransactionBatch) -> int:
         value = f"{batch.txn} {batch.sequence}".encode()
         return sum(
             not logged.is_control_batch and logged.records[0].value == value

@@ -26,7 +26,7 @@ from conformance.systems.transaction.observation import (
 from conformance.systems.transaction.partition import (
     PartitionLeader,
     PartitionSettings,
-    SentBatch,
+    TransactionBatch,
 )
 from conformance.systems.transaction.state_log import StateLog
 from conformance.tla import Action, Value, make_function
@@ -143,7 +143,7 @@ class TransactionSystem(RewindingSystem):
         }
         self._instances = {name: Instance() for name in self._client_names}
         self._begun = 0
-        self._batches: frozenset[SentBatch] = frozenset()
+        self._batches: frozenset[TransactionBatch] = frozenset()
         self._ends: frozenset[tuple[int, int, bool]] = frozenset()
         """Transaction, epoch, whether it commits."""
         self._markers: dict[Value, tuple[str, TxnMarkerEntry, WriteTxnMarkers, int]] = {}
@@ -302,7 +302,7 @@ class TransactionSystem(RewindingSystem):
             self._ends -= {(instance.txn, instance.epoch, instance.commits)}
         self._instances[client] = instance.ended(epoch if self._version >= 2 else -1, self._has)
 
-    def _has(self, batch: SentBatch) -> bool:
+    def _has(self, batch: TransactionBatch) -> bool:
         return self._partitions[batch.partition].is_acknowledged(batch)
 
     # ---- coordinators ----------------------------------------------------------------------
@@ -361,7 +361,7 @@ class TransactionSystem(RewindingSystem):
             raise ActionRefused(f"{partition} is not in the transaction of {batch}")
         leader.verify(batch)
 
-    def _waiting(self, name: str, partition: str) -> list[SentBatch]:
+    def _waiting(self, name: str, partition: str) -> list[TransactionBatch]:
         """The batches to ask the coordinator about; those of the epoch that it knows come first."""
         metadata = self._brokers[name].metadata
         epoch = None if metadata is None else metadata.current.producer_epoch
@@ -420,7 +420,7 @@ class TransactionSystem(RewindingSystem):
 
     # ---- partitions ------------------------------------------------------------------------
 
-    def _batch(self, partition: str, txn: int, sequence: int) -> SentBatch:
+    def _batch(self, partition: str, txn: int, sequence: int) -> TransactionBatch:
         for batch in self._batches:
             if (batch.partition, batch.txn, batch.sequence) == (partition, txn, sequence):
                 return batch

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from conformance.errors import UserError
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit.steps import Lines, Scene, Unsayable
+from conformance.systems.kafka.junit.steps import JavaScene, Lines, Unsayable
 from conformance.tla import Action, Fn, Value
 
 TEMPLATE = "replica.java.txt"
@@ -41,14 +41,14 @@ _PARTS = MappingProxyType(
 class ReplicaScene:
     """What the test says of each step, as the broker that departs sees it."""
 
-    scene: Scene
+    scene: JavaScene
     broker: str
     lines: Lines = field(default_factory=Lines)
 
     @classmethod
     def of(cls, behaviour: Behaviour) -> ReplicaScene:
         """The scene of the broker whose values are not as the specification has them."""
-        scene = Scene(behaviour)
+        scene = JavaScene(behaviour)
         for name, expected, actual in scene.differing():
             if isinstance(expected, Fn) and isinstance(actual, Fn) and name in _ASSERTED:
                 for broker in expected:
@@ -99,7 +99,7 @@ class ReplicaScene:
             return
         if self.broker in action.args[:1] and action.name not in _ELSEWHERE:
             raise Unsayable(f"it has no words for the step {action}")
-        self.lines.comment(_told(action))
+        self.lines.comment(_comment(action))
 
     def _become_leader(self, number: int, action: Action) -> bool:
         if action.args[0] != self.broker:
@@ -274,12 +274,12 @@ def _fn(value: Value) -> Fn:
     return value
 
 
-def _told(action: Action) -> str:
+def _comment(action: Action) -> str:
     """A step that this broker does not see."""
     words = _ELSEWHERE.get(action.name, str(action))
     arguments = [re.sub(r"^b(\d+)$", r"broker \1", str(value)) for value in action.args]
-    told = words.format(*arguments)
-    return told[:1].upper() + told[1:]
+    sentence = words.format(*arguments)
+    return sentence[:1].upper() + sentence[1:]
 
 
 _ELSEWHERE: Mapping[str, str] = MappingProxyType(

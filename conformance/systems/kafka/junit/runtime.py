@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit.steps import Lines, Scene, Unsayable
+from conformance.systems.kafka.junit.steps import JavaScene, Lines, Unsayable
 from conformance.tla import Action, Fn, Value
 
 TEMPLATE = "runtime.java.txt"
@@ -33,7 +33,7 @@ _SMALL, _TWO, _LARGE = "4", "400", "KEY_BYTES * RECORDS_OF_A_BATCH"
 class RuntimeScene:
     """What the test says of each step, as the broker that departs sees it."""
 
-    scene: Scene
+    scene: JavaScene
     broker: str
     records: str
     """Of plain size, so many fill a batch."""
@@ -43,7 +43,7 @@ class RuntimeScene:
     @classmethod
     def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> RuntimeScene:
         """The scene of the broker whose values are not as the specification has them."""
-        scene = Scene(behaviour)
+        scene = JavaScene(behaviour)
         for name, expected, actual in scene.differing():
             if name in _ASSERTED and isinstance(expected, Fn) and isinstance(actual, Fn):
                 for broker in expected:

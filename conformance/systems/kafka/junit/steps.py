@@ -23,7 +23,7 @@ class Unsayable(UserError):
         )
 
 
-class Scene:
+class JavaScene:
     """A behaviour that ends with a departure, by step and variable."""
 
     def __init__(self, behaviour: Behaviour) -> None:
