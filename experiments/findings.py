@@ -1,17 +1,16 @@
 """Writes docs/findings.md: every departure of every subject that a table or a card knows.
 
-The tables of deviations give Kafka's classes, its brokers and its Java client; the score cards in
-docs/cards give the others. The text of each finding stands alone, so that it can be pasted into a
+The table of deviations gives Kafka's brokers and its Java client; the score cards in docs/cards
+give the others. The text of each finding stands alone, so that it can be pasted into a
 tracker.
 Run: python -m experiments.findings
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks.brokers import ROOT
 from conformance.deviations.table import Deviation, DeviationSeverity, load_deviations
@@ -27,8 +26,9 @@ from conformance.systems.kafka.junit import OLDEST, scene_of
 
 PAGE = ROOT / "docs" / "findings.md"
 CARDS = ROOT / "docs" / "cards"
-_SYSTEMS = ROOT / "conformance" / "systems"
+TABLE = ROOT / "conformance" / "systems" / "kafka" / "deviations.toml"
 _WIDTH = 116
+_END = re.compile(r"(?<=[.!?]) +(?=[A-Z`*(\[])")
 _COST = {
     DeviationSeverity.DATA_LOSS: "An acknowledged record or a committed offset can be lost.",
     DeviationSeverity.HARMLESS: "No data is lost; no promise to users is broken.",
@@ -36,44 +36,22 @@ _COST = {
 _INTRODUCTION = """\
 # Findings
 
-`python -m experiments.findings` writes this page from the tables of deviations and
+`python -m experiments.findings` writes this page from the table of deviations and
 the [score cards](cards/README.md).
 It has every departure from the specifications that is known of a subject.
 The text of each finding can be pasted into a tracker: it needs no other page.
 Findings that can lose data and that nobody has reported come first.
 
-*Since when* names the releases that were run. A release that is not named was not run.
+*Since when* names the releases that were run.
+A release that is not named was not run.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Whose table it is, and what its paths are replayed on."""
-
-    name: str
-    folder: Path
-    system: str
-    """`{}` stands for a release."""
-    classes: bool
-
-
-SUBJECTS = (
-    Subject("Kafka's classes", _SYSTEMS / "kafka", "kafka-{}", classes=True),
-    Subject("Kafka's brokers", _SYSTEMS / "wire" / "consumer", "wire:HOST:PORT", classes=False),
-)
 
 
 def page() -> str:
     """The whole page."""
-    known = [
-        (subject, deviation)
-        for subject in SUBJECTS
-        for deviation in load_deviations(subject.folder / "deviations.toml")
-    ]
-    known.sort(key=lambda pair: _rank(pair[1]))
+    known = sorted(load_deviations(TABLE), key=_rank)
     met = list(_met())
-    sections = [_finding(subject, deviation) for subject, deviation in known]
-    contents = [_row(subject, deviation) for subject, deviation in known]
+    sections, contents = list(map(_finding, known)), list(map(_row, known))
     return "\n".join(
         [
             _INTRODUCTION,
@@ -100,19 +78,19 @@ def _is_reported(deviation: Deviation) -> bool:
     return not deviation.report.startswith("no report known")
 
 
-def _row(subject: Subject, deviation: Deviation) -> str:
+def _row(deviation: Deviation) -> str:
     reported = deviation.report if _is_reported(deviation) else "no"
     link = f"[{deviation.title}](#{deviation.id.lower()})"
-    return f"| {link} | {_subject(subject, deviation)} | {deviation.severity} | {reported} |"
+    return f"| {link} | {_subject(deviation)} | {deviation.severity} | {reported} |"
 
 
-def _subject(subject: Subject, deviation: Deviation) -> str:
-    return "Kafka's Java client" if deviation.part == "client" else subject.name
+def _subject(deviation: Deviation) -> str:
+    return "Kafka's Java client" if deviation.part == "client" else "Kafka's brokers"
 
 
-def _finding(subject: Subject, deviation: Deviation) -> list[str]:
+def _finding(deviation: Deviation) -> list[str]:
     title = deviation.title[:1].upper() + deviation.title[1:]
-    story = read_story(subject.folder / "paths" / deviation.path)
+    story = read_story(TABLE.parent / "paths" / deviation.path)
     return [
         f"## {deviation.id}",
         "",
@@ -120,14 +98,14 @@ def _finding(subject: Subject, deviation: Deviation) -> list[str]:
         "",
         *_wrapped(deviation.description),
         "",
-        *_bullet(f"Subject: {_subject(subject, deviation)}."),
+        *_bullet(f"Subject: {_subject(deviation)}."),
         *_bullet(f"Cost: {_COST[deviation.severity]}{_broken(deviation)}"),
         *_bullet(f"Since when: {_releases(deviation)}"),
         *_bullet(f"Reported: {_report(deviation)}"),
         "",
         "To see it, in a clone of kconform:",
         "",
-        *_commands(subject, deviation, story),
+        *_commands(deviation, story),
         "",
         f"The path ({story.title.partition(':')[0]}):",
         "",
@@ -135,18 +113,26 @@ def _finding(subject: Subject, deviation: Deviation) -> list[str]:
         *_steps(story),
         *end_lines(story.behaviour),
         "```",
-        *_junit(subject, deviation, story),
+        *_junit(deviation, story),
     ]
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(" ".join(text.split()), _WIDTH, break_on_hyphens=False)
+    """A paragraph, each sentence on lines of its own."""
+    return [line for sentence in _sentences(text) for line in _lines(sentence)]
 
 
 def _bullet(text: str) -> list[str]:
-    return textwrap.wrap(
-        f"- {text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
-    )
+    first, *others = _wrapped(text)
+    return [f"- {first}", *(f"  {line}" for line in others)]
+
+
+def _sentences(text: str) -> list[str]:
+    return _END.split(" ".join(text.split()))
+
+
+def _lines(sentence: str) -> list[str]:
+    return textwrap.wrap(sentence, _WIDTH, break_on_hyphens=False, break_long_words=False)
 
 
 def _broken(deviation: Deviation) -> str:
@@ -172,14 +158,12 @@ def _newest(deviation: Deviation) -> str:
     return max((name for name in deviation.seen if name in RELEASES), key=release_of)
 
 
-def _commands(subject: Subject, deviation: Deviation, story: StoryFile) -> Iterator[str]:
+def _commands(deviation: Deviation, story: StoryFile) -> Iterator[str]:
     release = _newest(deviation)
-    path = (subject.folder / "paths" / deviation.path).relative_to(ROOT)
-    system = subject.system.format(release)
-    if deviation.part == "client":
-        system += "+client"
+    path = (TABLE.parent / "paths" / deviation.path).relative_to(ROOT)
+    system = f"kafka-{release}" + ("+client" if deviation.part == "client" else "")
     yield f"    kconform replay {path} --system {system}"
-    if subject.classes and _body(story) and release_of(release) >= OLDEST:
+    if _body(story) and release_of(release) >= OLDEST:
         yield f"    kconform story {path} --junit --kafka {release}"
 
 
@@ -197,8 +181,8 @@ def _body(story: StoryFile) -> str:
         return ""
 
 
-def _junit(subject: Subject, deviation: Deviation, story: StoryFile) -> Iterator[str]:
-    body = _body(story) if subject.classes else ""
+def _junit(deviation: Deviation, story: StoryFile) -> Iterator[str]:
+    body = _body(story)
     if not body or release_of(_newest(deviation)) < OLDEST:
         return
     yield from ["", "The JUnit test (`--junit` writes the whole class, with what it calls):", ""]

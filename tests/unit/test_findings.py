@@ -7,11 +7,7 @@ import pytest
 from conformance.deviations.table import Deviation, load_deviations
 from experiments import findings
 
-KNOWN = [
-    deviation
-    for subject in findings.SUBJECTS
-    for deviation in load_deviations(subject.folder / "deviations.toml")
-]
+KNOWN = load_deviations(findings.TABLE)
 
 
 def test_the_page_is_what_the_command_makes() -> None:

@@ -1,0 +1,102 @@
+"""Coordinators of one transactional id, the partitions that it writes, instances and a network."""
+
+from __future__ import annotations
+
+from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.transaction.broker import CoordinatorBroker
+from conformance.systems.transaction.instances import ProducerInstances
+from conformance.systems.transaction.network import TransactionNetwork
+from conformance.systems.transaction.observation import (
+    StepOrigin,
+    append_of,
+    coordinator_of,
+    log_of,
+    record_of,
+    verification_of,
+)
+from conformance.systems.transaction.partition import PartitionLeader, TransactionBatch
+from conformance.systems.transaction.settings import TransactionSettings
+from conformance.systems.transaction.state_log import StateLog
+from conformance.tla import make_function
+from impl.clock import MockClock
+from impl.transaction.transaction_state_manager import TransactionConfig
+from impl.types import TopicPartition
+
+
+class TransactionWorld:
+    """The objects of one run. Each step takes a millisecond, by which records name their step."""
+
+    def __init__(self, settings: TransactionSettings, leader: str) -> None:
+        self.settings = settings
+        self.origins: dict[int, StepOrigin] = {}
+        self._clock = MockClock()
+        self.state = StateLog(leader)
+        config = TransactionConfig(transaction_version=settings.version, num_partitions=1)
+        self.brokers = {
+            name: CoordinatorBroker(name, self.state, self._leader_of, self._clock, config)
+            for name in settings.coordinators
+        }
+        self.partitions = {
+            name: PartitionLeader(
+                name,
+                self._clock,
+                settings.of_partitions,
+                is_offsets=name in settings.offsets_partitions,
+            )
+            for name in settings.partitions
+        }
+        self.network = TransactionNetwork(settings.late, self.origins)
+        self.clients = ProducerInstances(settings.clients, self.network, settings.version)
+
+    def _leader_of(self, partition: TopicPartition) -> int:
+        """Each partition is led by a broker of its own, so that each marker is a request."""
+        return self.settings.partitions.index(partition.topic)
+
+    def tick(self, origin: StepOrigin) -> None:
+        """The next step begins."""
+        self._clock.sleep(1)
+        self.origins[self._clock.milliseconds()] = origin
+
+    def origin_of_append(self, name: str, tenure: int) -> StepOrigin:
+        """A completion is prepared as the decision is applied."""
+        for append in self.state.appends:
+            if (append.broker, append.tenure) == (name, tenure):
+                return self.origins[append.record.txn_last_update_timestamp]
+        return StepOrigin()
+
+    def waiting(self, name: str, partition: str) -> list[TransactionBatch]:
+        """The batches to ask the coordinator about; those of the epoch that it knows come first."""
+        metadata = self.brokers[name].metadata
+        epoch = None if metadata is None else metadata.current.producer_epoch
+        waiting = [v.batch for v in self.partitions[partition].verifications if not v.is_verified]
+        if not waiting:
+            raise ActionRefused(f"{partition} verifies nothing")
+        return sorted(waiting, key=lambda batch: (batch.epoch != epoch, batch))
+
+    def is_acknowledged(self, batch: TransactionBatch) -> bool:
+        """Whether the batch is in the log and replicated."""
+        return self.partitions[batch.partition].is_acknowledged(batch)
+
+    def observe(self) -> Observation:
+        """The observed variables as the objects have them now."""
+        origins, leaders = self.origins, self.partitions.items()
+        return Observation(
+            {
+                "leader": self.state.leader,
+                "tenure": self.state.tenure,
+                "transactionLog": tuple(record_of(r, origins) for r in self.state.records),
+                "replicated": self.state.log.high_watermark,
+                "coordinators": make_function(
+                    {name: coordinator_of(b, origins) for name, b in self.brokers.items()}
+                ),
+                "calls": frozenset(append_of(a, origins) for a in self.state.appends),
+                "requests": self.network.requests(),
+                "clients": self.clients.observe(),
+                "log": make_function({name: log_of(p, origins) for name, p in leaders}),
+                "highWatermark": make_function({name: p.log.high_watermark for name, p in leaders}),
+                "entry": make_function({name: p.entry_epoch for name, p in leaders}),
+                "verifying": frozenset(
+                    verification_of(v) for _, p in leaders for v in p.verifications
+                ),
+            }
+        )
