@@ -6,6 +6,7 @@ import glob
 import json
 import shlex
 import sys
+import textwrap
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,8 @@ from conformance.history.rules import HistoryFormulas
 from conformance.printable import counted
 from conformance.workers import workers_for
 
+_WIDTH = 76
+"""Of notes: what is longer is cut."""
 _SHOWN = 20
 _MILLISECOND = 1_000_000
 _BYTES_OF_A_TRACE, _BYTES_OF_A_STEP = 20_000, 100
@@ -197,8 +200,8 @@ def _report(
         work.say(f"would decide: {doubt}")
     tallies = judgement.tallies.values()
     unasked = [t.rule.name for t in tallies if t.rule.decides and not t.exercised]
-    if unasked:
-        work.say(f"never exercised: {', '.join(unasked)}")
+    for line in textwrap.wrap(f"never exercised: {', '.join(unasked)}" if unasked else "", _WIDTH):
+        work.say(line)
     done = history.operations
     summary = (
         f"{sum(done.values()):,} operations ({done['ok']:,} ok, {done['fail']:,} failed, "

@@ -49,6 +49,7 @@ KAFKA_DRIVES = frozenset(
         "ConsumerGroup",
         "CoordinatorStore",
         "GroupMembership",
+        "IdempotentProduce",
         "Replication",
         "ReplicationInterruptedFetches",
     }

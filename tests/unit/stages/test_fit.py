@@ -20,6 +20,7 @@ DRIVES_KAFKA = {
     "ConsumerGroup",
     "CoordinatorStore",
     "GroupMembership",
+    "IdempotentProduce",
     "Replication",
     "ReplicationInterruptedFetches",
 }

@@ -66,6 +66,7 @@ def test_every_specification_of_ours_has_a_picture_that_it_extends() -> None:
     assert {spec for spec, picture in protocols.items() if picture is None} == {
         "ClientHistory",
         "GroupLog",
+        "LogStorage",
     }
     client, group = protocols["GroupClient"], protocols["GroupMembership"]
     assert client == group, "it extends GroupMembership; other modules are named in comments only"

@@ -26,6 +26,7 @@ UNSAYABLE = {
     "initial-delay-cut-short": GROUPS,
     "initial-delay-prolonged-again": GROUPS,
     "replaced-member-not-new": GROUPS,
+    **{ident: GROUPS for ident, item in TABLE.items() if item.specification == "ConsumerGroup"},
 }
 
 
