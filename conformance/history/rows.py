@@ -212,6 +212,7 @@ def _flattened(
     processes: pa.DictionaryArray,
 ) -> pa.Table:
     transactional = numbers_of(pc.equal(lines.column("f"), "txn"))
+    groups = _groups(lines, invoked)
     parts = []
     for kind, name in enumerate(_LISTS):
         lists = lines.column(name)
@@ -246,7 +247,7 @@ def _flattened(
                     pa.array(moved),
                     pa.array(times[at]),
                     pa.array(starts[at]),
-                    lines.column("group").combine_chunks().take(pa.array(at))
+                    groups.take(pa.array(at))
                     if kind in {COMMITTED, FETCHED}
                     else pa.nulls(len(at), pa.string()),
                 ],
@@ -254,6 +255,12 @@ def _flattened(
             )
         )
     return pa.concat_tables(parts) if parts else ROWS.empty_table()
+
+
+def _groups(lines: pa.Table, invoked: Array) -> pa.Array:
+    """By line: the group that it names, or the line that began its operation."""
+    own = lines.column("group").combine_chunks()
+    return pc.coalesce(own, own.take(pa.array(invoked, mask=invoked < 0)))
 
 
 def _moved(lines: pa.Table, at: Array, items: pa.StructArray) -> Array:

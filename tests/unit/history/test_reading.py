@@ -163,6 +163,16 @@ def test_a_commit_of_two_blocks_ends_when_its_end_says_so(
     assert dict(tallies["CommittedPositionGoesForward"].answers) == {Answer.KEPT: 1}
 
 
+def test_a_commit_is_of_the_group_that_its_beginning_names(tmp_path: Path) -> None:
+    begun = {"process": "m", "type": "invoke", "f": "commit", "group": "g", "time": 1,
+             "committed": [{"key": "p", "offset": 5}]}  # fmt: skip
+    ended = {"process": "m", "type": "ok", "f": "commit", "time": 2}
+    fetch = {"process": "n", "type": "ok", "f": "fetch", "group": "g", "start": 3, "time": 4,
+             "fetched": [{"key": "p", "offset": 3}]}  # fmt: skip
+    judgement = judged_files(tmp_path, {"h.ndjson": text([begun, ended, fetch])})
+    assert {tally.rule.name for tally in judgement.broken()} == {"CommittedPositionIsKept"}
+
+
 def test_a_process_goes_on_in_the_next_file(tmp_path: Path) -> None:
     first = text([polled("c", ("p", 1, 0), ("p", 2, 1), start=1, time=2)])
     second = text([polled("c", ("p", 1, 0), start=3, time=4)])
