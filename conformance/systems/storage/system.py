@@ -188,8 +188,13 @@ class StorageSystem(RewindingSystem):
 
     @property
     def unconditional(self) -> frozenset[str]:
-        """Nothing: a step that would change nothing is none."""
-        return frozenset()
+        """What gives the scheduler tasks: a model bounds how many may wait.
+
+        Where the protocol itself disables one after the other, nothing is judged either.
+        """
+        return frozenset(
+            {"AppendAsLeader", "AppendAsFollower", "DeleteRecords", "LearnLogStart", "Retain"}
+        )
 
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether two threads of the broker take these.
