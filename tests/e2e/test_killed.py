@@ -65,7 +65,7 @@ time.sleep(600)
     "client of a recorded cluster": f"""
 from pathlib import Path
 from conformance.kafka.recording import RecordedClientProcess
-client = RecordedClientProcess(None, {SLEEP}, Path(os.devnull))
+client = RecordedClientProcess({SLEEP}, Path(os.devnull))
 client.start()
 print(client._process.pid, flush=True)
 time.sleep(600)
