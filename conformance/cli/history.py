@@ -6,8 +6,8 @@ import glob
 import json
 import shlex
 import sys
-import textwrap
 import tempfile
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
