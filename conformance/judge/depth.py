@@ -46,10 +46,6 @@ from conformance.tla import Action, PartialRecord, State, Value
 __all__ = ["DepthFirstResult", "Move", "explanation"]
 
 
-_ASKS_FOR_ABSENCE = False
-"""Whether `Absence` is asked too. Not yet: on one recorded cluster it took minutes, not seconds."""
-
-
 class Reach(Enum):
     """Which unseen steps a search tries before an event, in the order of the searches."""
 
@@ -103,8 +99,7 @@ def explanation(
     search of this module.
     """
     limits, start = candidates.limits, candidates.start(initial)
-    may_ask = total is None and _ASKS_FOR_ABSENCE
-    ask = Absence.of(candidates, sights, order) if may_ask else None
+    ask, may_ask = None, total is None
     wanted = len(sights) if total is None else total
     reaches = Reach if any(map(_named_by, sights)) else (Reach.ALL,)
     bounds = range(limits.silent + 1)
@@ -136,14 +131,15 @@ def explanation(
                 del left[reach, bound]
             elif left[reach, bound] <= 0:
                 del left[reach, bound]
-        if ask is not None:
+        if may_ask:  # what actions read and change is found out where a first search found nothing
+            ask = ask or Absence.of(candidates, sights, order)
+        if ask is not None and may_ask:
             budget = Budget(limits, states, 0, base=base)
             most = ask.most(initial, budget)
             tried += budget.tried
             if most is not None:
                 return replace(nowhere, most=most, tried=tried)
-            if ask.ended:
-                ask = None
+        may_ask = may_ask and ask is not None and not ask.ended
     return replace(nowhere, tried=tried)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 
 import conformance.systems.bundled  # noqa: F401  (finds impl)
 from conformance.systems.protocol import ActionRefused
+from conformance.tla import Action
 from impl.concurrency import Event, Lock, NoConcurrency, Thread
 from impl.deterministic_scheduler import FINISHED, DeadlockError, DeterministicScheduler
 from impl.errors import ApiException
@@ -127,6 +128,27 @@ class InterruptibleThreads:
         if not runnable:
             raise DeadlockError("each of the two waits for what the other holds")
         self._scheduler.step(name if name in runnable else other)
+
+
+def interrupted(
+    threads: StartedThreads | InterruptibleThreads,
+    apply: Callable[[Action], None],
+    running: Action,
+    point: int,
+    between: Action,
+) -> str:
+    """As Interruptible.interrupt says, of two actions. ActionRefused if nothing can be stopped."""
+    if not isinstance(threads, InterruptibleThreads):
+        raise ActionRefused("the steps of this system cannot be interrupted")
+    return threads.interrupt(lambda: apply(running), point, lambda: apply(between))
+
+
+def take_two_threads(threads: Iterable[frozenset[str]], running: Action, between: Action) -> bool:
+    """Whether two threads take these actions; each is given by the names of its actions."""
+    known = list(threads)
+    own = [names for names in known if running.name in names]
+    others = [names for names in known if between.name in names]
+    return bool(own and others) and own != others
 
 
 def _unless_refused(step: Callable[[], None]) -> Callable[[], None]:

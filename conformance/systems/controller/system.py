@@ -10,9 +10,9 @@ from conformance.systems.controller.cluster import ControllerCluster
 from conformance.systems.controller.cluster_view import ControllerView
 from conformance.systems.controller.observation import VARIABLES, ControllerNames
 from conformance.systems.controller.steps import STEPS
-from conformance.systems.protocol import ActionRefused, CannotSnapshot, Observation, step_of
+from conformance.systems.protocol import CannotSnapshot, Observation, step_of
 from conformance.systems.rewinding import Rewinder, Snapshot
-from conformance.systems.threads import InterruptibleThreads
+from conformance.systems.threads import interrupted
 from conformance.tla import Action, Value
 
 _HANDLERS = frozenset({"HandleRequest", "HandleLateRequest"})
@@ -117,10 +117,7 @@ class ControllerSystem:
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
         """Let one handler of a broker stand still while another takes its action."""
-        threads = self._cluster.concurrency
-        if not isinstance(threads, InterruptibleThreads):
-            raise ActionRefused("the steps of these brokers cannot be interrupted")
-        return threads.interrupt(lambda: self.apply(running), point, lambda: self.apply(between))
+        return interrupted(self._cluster.concurrency, self.apply, running, point, between)
 
 
 def create(constants: Mapping[str, Value]) -> ControllerSystem:

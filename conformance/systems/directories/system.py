@@ -7,9 +7,14 @@ from collections.abc import Callable, Mapping
 from conformance.systems.directories.broker import TOPIC_PARTITION, TwoDirectoryBroker
 from conformance.systems.directories.mover import Mover
 from conformance.systems.directories.observation import OF_BROKER, VARIABLES, DirectoriesView
-from conformance.systems.protocol import ActionRefused, Observation, step_of
+from conformance.systems.protocol import Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem
-from conformance.systems.threads import InterruptibleThreads, StartedThreads
+from conformance.systems.threads import (
+    InterruptibleThreads,
+    StartedThreads,
+    interrupted,
+    take_two_threads,
+)
 from conformance.tla import Action, Value
 from impl.disk import MemoryDisk, everything
 from impl.log import Log
@@ -154,9 +159,7 @@ class DirectoriesSystem(RewindingSystem):
             return False
         if names & _METADATA and names & _ADMINISTRATOR:
             return False
-        own = [names for names in _THREADS if running.name in names]
-        others = [names for names in _THREADS if between.name in names]
-        return bool(own and others) and own != others
+        return take_two_threads(_THREADS, running, between)
 
     def in_parts(self, _running: Action, _between: Action) -> bool:
         """Every action is one section under a lock."""
@@ -164,10 +167,7 @@ class DirectoriesSystem(RewindingSystem):
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
         """Let one thread of the broker stand still while another takes its action."""
-        threads = self._concurrency
-        if not isinstance(threads, InterruptibleThreads):
-            raise ActionRefused("the steps of this broker cannot be interrupted")
-        return threads.interrupt(lambda: self.apply(running), point, lambda: self.apply(between))
+        return interrupted(self._concurrency, self.apply, running, point, between)
 
     # ---- steps -----------------------------------------------------------------------------
 

@@ -12,12 +12,12 @@ from types import MappingProxyType
 
 import msgspec
 
-from conformance.errors import UserError
-from conformance.systems.external import CHANNELS, AdapterChannel
-from conformance.systems.protocol import Observation, step_of
-from conformance.tla import Action, Fn, Value, make_function
+from conformance.systems.external import AdapterChannel
+from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps
+from conformance.systems.protocol import Observation
+from conformance.tla import Fn, Value, make_function
 
-_STEPS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
+_STEPS: BridgeSteps = MappingProxyType(
     {
         "Send": ("produce_send", ("size",)),
         "Produce": ("produce_append", ("epoch", "value")),
@@ -30,8 +30,6 @@ _STEPS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "Expire": ("produce_expire", ("broker",)),
     }
 )
-"""By action, the bridge's command and the members that take the action's arguments."""
-
 _ANSWER = ("epoch", "seq", "error", "offset")
 _SENT = ("epoch", "seq", "size", "value")
 _LOGGED = (*_SENT, "offset", "leaderEpoch")
@@ -118,49 +116,15 @@ def _observed(names: tuple[str, ...], text: bytes) -> Observation:
     )
 
 
-class KafkaProduceSystem:
+class KafkaProduceSystem(BridgedSystem):
     """Replicas of a partition and a producer in a JVM, and the network between them."""
 
     variables = ("leader", "epoch", "log", "hw", "producer", "snapshots", "answers", "client")
 
     def __init__(self, channel: AdapterChannel, constants: Mapping[str, Value]) -> None:
-        names = constants["Brokers"]
-        if not isinstance(names, frozenset):
-            raise UserError("Brokers must be a set.")
-        self._channel = channel
-        self._names = tuple(sorted(map(str, names)))
-
-    # ---- SystemUnderTest -------------------------------------------------------------------
-
-    @property
-    def longest_call(self) -> float:
-        """A reset may have to start the JVM again."""
-        return self._channel.limits.start + self._channel.limits.call
+        super().__init__(channel, constants, _STEPS, "produce_view", _observed)
 
     def reset(self, initial: Mapping[str, Value]) -> None:
         """Empty logs; the leader is the initial state's."""
         leader = self._argument(initial["leader"])
         self._run("produce_reset", {"brokers": len(self._names), "leader": leader})
-
-    def apply(self, action: Action) -> None:
-        """Let the client, the network or a broker take one step."""
-        command, members = step_of(_STEPS, action)
-        self._run(command, dict(zip(members, map(self._argument, action.args), strict=True)))
-
-    def _argument(self, value: Value) -> Value:
-        return self._names.index(value) + 1 if value in self._names else value
-
-    def _run(self, command: str, members: Mapping[str, object]) -> None:
-        steps: list[Mapping[str, object]] = [
-            {"command": command, **members},
-            {"command": "produce_view"},
-        ]
-        self._view = _observed(self._names, bytes(self._channel.call(steps)[-1]))
-
-    def observe(self) -> Observation:
-        """The observed variables as the objects have them now."""
-        return self._view
-
-    def close(self) -> None:
-        """Leave the JVM to the next system of this process."""
-        CHANNELS.give_back(self._channel)

@@ -13,14 +13,14 @@ from types import MappingProxyType
 
 import msgspec
 
-from conformance.errors import UserError
-from conformance.systems.external import CHANNELS, AdapterChannel
-from conformance.systems.protocol import Observation, step_of
-from conformance.tla import Action, Fn, Value, make_function
+from conformance.systems.external import AdapterChannel
+from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps
+from conformance.systems.protocol import Observation
+from conformance.tla import Fn, Value, make_function
 
 _KEYS = ("k1", "k2")
 _NO_BROKER = "none"
-_STEPS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
+_STEPS: BridgeSteps = MappingProxyType(
     {
         "Write": ("runtime_write", ("broker", "kind", "result")),
         "FlushBatch": ("runtime_flush", ("broker", "result")),
@@ -149,50 +149,15 @@ _OF_BROKER: Mapping[str, Callable[[_BridgeRuntime], Value]] = MappingProxyType(
 )
 
 
-class KafkaRuntimeSystem:
+class KafkaRuntimeSystem(BridgedSystem):
     """Brokers of Kafka's coordinator runtime in a JVM, and one partition around them."""
 
     variables = ("leader", "epoch", "deleted", *_OF_BROKER, "answers")
 
     def __init__(self, channel: AdapterChannel, constants: Mapping[str, Value]) -> None:
-        names = constants["Brokers"]
-        if not isinstance(names, frozenset):
-            raise UserError("Brokers must be a set.")
-        self._channel = channel
-        self._names = tuple(sorted(map(str, names)))
-        self._reset = {"brokers": len(names), "max_batch": constants["MaxBatch"]}
-
-    # ---- SystemUnderTest -------------------------------------------------------------------
-
-    @property
-    def longest_call(self) -> float:
-        """A reset may have to start the JVM again."""
-        return self._channel.limits.start + self._channel.limits.call
+        super().__init__(channel, constants, _STEPS, "runtime_view", _observed)
+        self._max_batch = constants["MaxBatch"]
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """Empty logs that nobody leads."""
-        self._run("runtime_reset", self._reset)
-
-    def apply(self, action: Action) -> None:
-        """Let a client, the log, the controller or a queued event take one step."""
-        step = step_of(_STEPS, action)
-        command, members = step
-        self._run(command, dict(zip(members, map(self._argument, action.args), strict=True)))
-
-    def _argument(self, value: Value) -> Value:
-        return self._names.index(value) + 1 if value in self._names else value
-
-    def _run(self, command: str, members: Mapping[str, object]) -> None:
-        steps: list[Mapping[str, object]] = [
-            {"command": command, **members},
-            {"command": "runtime_view"},
-        ]
-        self._view = _observed(self._names, bytes(self._channel.call(steps)[-1]))
-
-    def observe(self) -> Observation:
-        """The observed variables as the objects have them now."""
-        return self._view
-
-    def close(self) -> None:
-        """Leave the JVM to the next system of this process."""
-        CHANNELS.give_back(self._channel)
+        self._run("runtime_reset", {"brokers": len(self._names), "max_batch": self._max_batch})

@@ -40,15 +40,11 @@ class ReassignmentSystem(RewindingSystem):
     repeatable = True
 
     def __init__(self, constants: Mapping[str, Value]) -> None:
-        brokers, replicas = constants["Brokers"], constants["FirstReplicas"]
-        target = constants["Target"]
-        if not all(isinstance(s, frozenset) for s in (brokers, replicas, target)):
-            raise UserError("Brokers, FirstReplicas and Target must be sets.")
-        self._names = sorted(map(str, brokers))  # type: ignore[arg-type]
+        self._names = sorted(_names(constants, "Brokers"))
         self._ids = {name: number for number, name in enumerate(self._names, 1)}
         self._leader_id = self._ids[str(constants["Leader"])]
-        self._replicas = frozenset(self._ids[str(b)] for b in replicas)  # type: ignore[union-attr]
-        self._target = frozenset(self._ids[str(b)] for b in target)  # type: ignore[union-attr]
+        self._replicas = frozenset(map(self._ids.__getitem__, _names(constants, "FirstReplicas")))
+        self._target = frozenset(map(self._ids.__getitem__, _names(constants, "Target")))
         self._followers = [id_ for id_ in self._ids.values() if id_ != self._leader_id]
         self._actions: dict[str, Callable[..., None]] = {
             "StartReassignment": lambda: self._controller.alter_partition_reassignments(
@@ -152,6 +148,13 @@ class ReassignmentSystem(RewindingSystem):
         if answered == "NONE" and sent.broker_epoch == self._controller.brokers[follower].epoch:
             log = self._leader.partition.local_log_or_exception()
             self._ends[follower] = log.log_end_offset
+
+
+def _names(constants: Mapping[str, Value], name: str) -> list[str]:
+    brokers = constants[name]
+    if not isinstance(brokers, frozenset):
+        raise UserError(f"{name} must be a set.")
+    return list(map(str, brokers))
 
 
 def create(constants: Mapping[str, Value]) -> ReassignmentSystem:

@@ -15,7 +15,12 @@ from conformance.systems.storage.broker import (
     StorageBroker,
 )
 from conformance.systems.storage.dishonest import refusal
-from conformance.systems.threads import InterruptibleThreads, StartedThreads
+from conformance.systems.threads import (
+    InterruptibleThreads,
+    StartedThreads,
+    interrupted,
+    take_two_threads,
+)
 from conformance.tla import Action, Fn, Value
 from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import MockClock
@@ -205,9 +210,7 @@ class StorageSystem(RewindingSystem):
         """
         if running.name in ("Truncate", "StartAnew"):
             return False
-        own = [names for names in _THREADS if running.name in names]
-        others = [names for names in _THREADS if between.name in names]
-        return bool(own and others) and own != others
+        return take_two_threads(_THREADS, running, between)
 
     def in_parts(self, _running: Action, _between: Action) -> bool:
         """Every action is one section under a lock."""
@@ -215,10 +218,7 @@ class StorageSystem(RewindingSystem):
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
         """Let one thread of the broker stand still while another takes its action."""
-        threads = self._concurrency
-        if not isinstance(threads, InterruptibleThreads):
-            raise ActionRefused("the steps of this broker cannot be interrupted")
-        return threads.interrupt(lambda: self.apply(running), point, lambda: self.apply(between))
+        return interrupted(self._concurrency, self.apply, running, point, between)
 
     # ---- steps -----------------------------------------------------------------------------
 

@@ -26,6 +26,8 @@ _KEYS = frozenset({int, str, ModelValue})
 """Classes of arguments that are known apart without a doubt whether TRUE is 1."""
 _DEEPEST = 60
 """Operators within operators; what is deeper is taken as a whole."""
+_MANY = 5_000
+"""Operators with different arguments; what is called behind so many is taken as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,12 @@ class Footprint:
         return Footprint(self.reads | other.reads, self.writes | other.writes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Passed:
-    """An expression or operator that a parameter stands for, and the names where it stands."""
+    """An expression or operator that a parameter stands for, and the names where it stands.
+
+    There is one object for one expression and what its names stand for.
+    """
 
     node: s.Argument
     scope: _BoundNames
@@ -65,6 +70,10 @@ class _BoundNames:
         return _BoundNames(kept, self.within)
 
 
+_Meanings = frozenset[tuple[int, type, "Value | _Passed"]]
+"""By a bound name's number, what it stands for; its type tells TRUE from 1."""
+
+
 def footprint(program: Program, analysis: Analysis, instance: ActionInstance) -> Footprint:
     """The places that an action instance may read or change in any state."""
     outer = _BoundNames({})
@@ -82,6 +91,10 @@ class _Collector:
     analysis: Analysis
     reads: set[StatePlace] = field(default_factory=set)
     writes: set[StatePlace] = field(default_factory=set)
+    _passed_on: dict[tuple[int, _Meanings], _Passed] = field(default_factory=dict)
+    _visited: set[object] = field(default_factory=set)
+    """What was passed, and operators with what their names stand for: a second visit of one would
+    note the same places, and operators that call others twice would take exponential time."""
 
     def visit(self, node: s.Argument, scope: _BoundNames) -> None:
         """Note what a formula or expression may read or change."""
@@ -103,7 +116,7 @@ class _Collector:
                 self._whole(node, scope)
             case s.Bound(uid=uid):
                 passed = scope.names.get(uid)
-                if isinstance(passed, _Passed):
+                if isinstance(passed, _Passed) and self._is_new(passed):
                     self.visit(passed.node, passed.scope)
             case s.Call(target=s.Bound(uid=uid), args=args):
                 self._passed_operator(uid, args, scope)
@@ -120,6 +133,22 @@ class _Collector:
         for child in s.children(node):
             self.visit(child, scope)
 
+    def _is_new(self, visited: object) -> bool:
+        """Whether it is visited for the first time."""
+        if visited in self._visited:
+            return False
+        self._visited.add(visited)
+        return True
+
+    def _meanings(self, node: s.Argument, scope: _BoundNames) -> _Meanings:
+        """What the free names of an expression stand for."""
+        names = scope.names
+        return frozenset(
+            (uid, type(names[uid]), names[uid])
+            for uid in self.analysis.of(node).free
+            if uid in names
+        )
+
     def _applied(self, function: s.Argument, key: Value | None, scope: _BoundNames) -> None:
         function, scope = self._resolved(function, scope)
         if isinstance(function, s.Variable):
@@ -134,7 +163,9 @@ class _Collector:
     ) -> None:
         """An operator's body, with its arguments in the place of its parameters."""
         inner = self._inner(definition, args, scope, scope)
-        if inner is not None:
+        if inner is not None and self._is_new(
+            (definition.uid, self._meanings(definition.body, inner))
+        ):
             self.visit(definition.body, inner)
 
     def _inner(
@@ -148,7 +179,8 @@ class _Collector:
 
         `scope` is where the arguments stand, `around` where the operator is defined.
         """
-        if definition.uid in scope.within or len(scope.within) > _DEEPEST:
+        is_deep = len(scope.within) > _DEEPEST or len(self._visited) > _MANY
+        if definition.uid in scope.within or is_deep:
             primes = self.analysis.of(definition.body).primes
             self._whole(definition.body, around)
             for arg in args:
@@ -160,7 +192,10 @@ class _Collector:
 
     def _passed(self, arg: s.Argument, scope: _BoundNames) -> Value | _Passed:
         value = None if isinstance(arg, s.OperatorArg) else self._value(arg, scope)
-        return _Passed(arg, scope) if value is None else value
+        if value is not None:
+            return value
+        node, at = self._resolved(arg, scope)
+        return self._passed_on.setdefault((id(node), self._meanings(node, at)), _Passed(node, at))
 
     def _passed_operator(self, uid: int, args: tuple[s.Argument, ...], scope: _BoundNames) -> None:
         """A call of an operator that is a parameter."""

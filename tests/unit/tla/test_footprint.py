@@ -69,6 +69,30 @@ def test_the_places_of_an_action(tmp_path: Path, name: str) -> None:
     assert (set(places.reads), set(places.writes)) == PLACES[name]
 
 
+@pytest.mark.parametrize("twice", ["Grow{}(x) + Grow{}(x)", 'Grow{}(x + at["b"]) + Grow{}(x)'])
+def test_operators_that_call_others_twice_come_to_an_end(tmp_path: Path, twice: str) -> None:
+    """Written out, the last one has 2^59 uses of its argument; if these differ, all of it counts."""
+    grows = "".join(
+        f"Grow{number}(x) == {twice.format(number - 1, number - 1)}\n" for number in range(1, 60)
+    )
+    body = f"""
+CONSTANT Names
+VARIABLES at, count
+Init == at = [p \\in Names |-> 0] /\\ count = 0
+Grow0(x) == x
+{grows}
+Step == count' = Grow59(at["a"]) /\\ UNCHANGED at
+Next == Step
+"""
+    small = spec(tmp_path, body, 'CONSTANT Names = {"a", "b"}')
+    footprints = small.footprints([ActionPattern("Step")], 9)
+    assert footprints is not None
+    (places,) = footprints.values()
+    assert {AT, ("count", None)} <= places.reads
+    assert (("at", None) in places.reads) == ("b" in twice)
+    assert places.writes == {("count", None)}
+
+
 def test_nothing_is_said_of_a_relation_that_depends_on_more_than_the_state(tmp_path: Path) -> None:
     body = r"""
 VARIABLE x
