@@ -200,8 +200,9 @@ def _report(
         work.say(f"would decide: {doubt}")
     tallies = judgement.tallies.values()
     unasked = [t.rule.name for t in tallies if t.rule.decides and not t.exercised]
-    for line in textwrap.wrap(f"never exercised: {', '.join(unasked)}" if unasked else "", _WIDTH):
-        work.say(line)
+    if unasked:
+        for line in textwrap.wrap(f"never exercised: {', '.join(unasked)}", _WIDTH):
+            work.say(line)
     done = history.operations
     summary = (
         f"{sum(done.values()):,} operations ({done['ok']:,} ok, {done['fail']:,} failed, "

@@ -50,13 +50,19 @@ def parse(text: str) -> Edn:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    at = _BLANK.match(text).end()  # type: ignore[union-attr]  # it matches nothing, too
+    at = _after_blanks(text, 0)
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
             raise ValueError(f"no EDN: {text[at : at + 40]!r}")
         yield match[0]
-        at = _BLANK.match(text, match.end()).end()  # type: ignore[union-attr]
+        at = _after_blanks(text, match.end())
+
+
+def _after_blanks(text: str, at: int) -> int:
+    blanks = _BLANK.match(text, at)
+    assert blanks is not None, "there may be none: the pattern always matches"
+    return blanks.end()
 
 
 def _value(token: str, tokens: Iterator[str], depth: int) -> Edn:
