@@ -71,7 +71,7 @@ def test_the_places_of_an_action(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("twice", ["Grow{}(x) + Grow{}(x)", 'Grow{}(x + at["b"]) + Grow{}(x)'])
 def test_operators_that_call_others_twice_come_to_an_end(tmp_path: Path, twice: str) -> None:
-    """Written out, the last one has 2^59 uses of its argument; if these differ, all of it counts."""
+    """The last one has 2^59 uses of its argument, written out; if they differ, all of it counts."""
     grows = "".join(
         f"Grow{number}(x) == {twice.format(number - 1, number - 1)}\n" for number in range(1, 60)
     )
