@@ -5,7 +5,7 @@
 (* and share states are. The operators below fill in what                  *)
 (* CoordinatorRuntime leaves open.                                         *)
 (***************************************************************************)
-EXTENDS CoordinatorLaw
+EXTENDS CoordinatorLaw, LogCleaner
 
 Keys == {"k1", "k2"}
 Tombstone == 0
@@ -20,23 +20,16 @@ StoreRecords(kind, w) ==
     [] OTHER -> <<Value("k1", w)>>
 
 (***************************************************************************)
-(* The log cleaner, between two ends of batches: it drops a record that a  *)
-(* later one of its key in the window supersedes, and in a later pass a    *)
+(* The log cleaner, between two ends of batches: a later pass also drops a *)
 (* tombstone before which nothing of its key is left.                      *)
 (***************************************************************************)
-Kept(records, i, j) ==
-  {n \in DOMAIN records :
-     n <= i \/ n > j \/ ~\E m \in (n + 1)..j : records[m].key = records[n].key}
+KeysOf(records) == [n \in DOMAIN records |-> records[n].key]
 Bare(records, kept) ==
   {n \in kept : records[n].value # Tombstone \/ \E m \in kept : m < n /\ records[m].key = records[n].key}
-RECURSIVE At(_, _, _)
-At(records, places, n) ==
-  IF n > Len(records) THEN <<>>
-  ELSE (IF n \in places THEN <<records[n]>> ELSE <<>>) \o At(records, places, n + 1)
 StoreCompactions(records) ==
   LET windows == {w \in BatchEnds(records) \X BatchEnds(records) : w[1] < w[2]}
-      kept == {Kept(records, w[1], w[2]) : w \in windows}
-  IN  {At(records, places, 1) : places \in kept \union {Bare(records, k) : k \in kept}}
+      kept == {Survivors(KeysOf(records), w[1], w[2]) : w \in windows}
+  IN  {At(records, places) : places \in kept \union {Bare(records, k) : k \in kept}}
 
 TypeOK ==
   /\ RuntimeTypeOK

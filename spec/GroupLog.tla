@@ -4,7 +4,7 @@
 (* order and batches. Any log that the cleaner makes of them, and any that *)
 (* a load reads beside the cleaner, must load, and load the same group.    *)
 (***************************************************************************)
-EXTENDS GroupLoad, Sequences
+EXTENDS GroupLoad, LogCleaner
 
 CONSTANTS
   Members,
@@ -86,19 +86,13 @@ Next ==
 (* beginning on lacks tombstones: they stay for a day.                     *)
 (***************************************************************************)
 Borders == {0} \union {i \in DOMAIN log : log[i].last}
-SameKey(a, b) == a.part = b.part /\ a.key = b.key
-Kept(i, j) ==
-  {n \in DOMAIN log :
-     n <= i \/ n > j \/ ~\E m \in (n + 1)..j : SameKey(log[m].record, log[n].record)}
+Keys == [n \in DOMAIN log |-> <<log[n].record.part, log[n].record.key>>]
+Kept(i, j) == Survivors(Keys, i, j)
 Bare(j) == {n \in Kept(0, j) : n > j \/ log[n].record.value # Tombstone}
-RECURSIVE At(_, _)
-At(places, n) ==
-  IF n > Len(log) THEN <<>>
-  ELSE (IF n \in places THEN <<log[n].record>> ELSE <<>>) \o At(places, n + 1)
 Starts == IF Racing THEN Borders ELSE {0}
 Compactions ==
-  {At(Kept(w[1], w[2]), 1) : w \in {w \in Starts \X Borders : w[1] < w[2]}}
-    \union {At(Bare(j), 1) : j \in Borders}
+  {At(Records(log), Kept(w[1], w[2])) : w \in {w \in Starts \X Borders : w[1] < w[2]}}
+    \union {At(Records(log), Bare(j)) : j \in Borders}
 
 \* An upgrade, a fail-over and a restart find their coordinator.
 LoadsAsItIs == Loaded.failed = ""
