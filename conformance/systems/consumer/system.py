@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 
 from conformance.systems.consumer.coordinator import GROUP, DrivenCoordinator
@@ -52,7 +51,7 @@ class ConsumerSystem(RewindingSystem):
             name: WireMember(name, instance, names_while_reconciling=names)
             for name, instance in self._settings.instances.items()
         }
-        self._numbers = itertools.count(1)
+        self._commits = 0
         self._coordinator = DrivenCoordinator(self._settings)
 
     def choose(self, wanted: Mapping[str, Value]) -> None:
@@ -89,7 +88,8 @@ class ConsumerSystem(RewindingSystem):
         sent = member.commit
         if not isinstance(sent, Commit):
             raise ActionRefused(f"no commit of {member.name} is under way")
-        offset = next(self._numbers)
+        self._commits += 1
+        offset = self._commits
         member.commit = self._coordinator.commit(member.name, member.instance, sent, offset)
 
     def observe(self) -> Observation:
