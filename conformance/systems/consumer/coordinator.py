@@ -59,10 +59,6 @@ class OneTopic:
         """See `TopicsImage.topic_id`."""
         return TOPIC_ID if name == TOPIC else None
 
-    def topic_name(self, topic_id: str) -> str | None:
-        """See `TopicsImage.topic_name`."""
-        return TOPIC if topic_id == TOPIC_ID else None
-
     def num_partitions(self, topic_id: str) -> int:
         """See `TopicsImage.num_partitions`."""
         return self._partitions if topic_id == TOPIC_ID else 0

@@ -24,9 +24,6 @@ class TopicsImage(Protocol):
     def topic_id(self, name: str) -> str | None:
         """The topic's id; None if there is no such topic."""
 
-    def topic_name(self, topic_id: str) -> str | None:
-        """The name of the topic with this id."""
-
     def num_partitions(self, topic_id: str) -> int:
         """How many partitions it has; 0 if there is no such topic."""
 

@@ -179,8 +179,8 @@ class ConsumerGroup:
             epoch = self._partition_epochs.get(partition)
             if epoch is not None and epoch >= member.member_epoch:
                 raise IllegalStateException(
-                    f"{partition} of group {self.group_id} cannot go to {member.member_id} in epoch "
-                    f"{member.member_epoch}: it is owned in epoch {epoch}"
+                    f"{partition} of group {self.group_id} cannot go to {member.member_id} "
+                    f"in epoch {member.member_epoch}: it is owned in epoch {epoch}"
                 )
             self._partition_epochs.put(partition, member.member_epoch)
 

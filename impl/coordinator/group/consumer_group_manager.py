@@ -347,7 +347,7 @@ class ConsumerGroupManager:
             new_consumer_group_epoch_record(group.group_id, epoch, self._metadata_hash(left)),
         ]
         if not left:
-            # An empty group waits for no assignment (KAFKA-20442), and the next one for no interval.
+            # An empty group waits for no assignment (KAFKA-20442), the next one for no interval.
             records.append(new_target_assignment_metadata_record(group.group_id, epoch, 0))
         self._cancel_timers(group.group_id, member.member_id)
         return CoordinatorResult(tuple(records), answer)
