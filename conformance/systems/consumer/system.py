@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.systems.consumer.coordinator import GROUP, DrivenCoordinator
-from conformance.systems.consumer.observation import OF_MEMBER, group_values, observed_group
+from conformance.systems.consumer.observation import (
+    OF_MEMBER,
+    ObservedGroup,
+    group_values,
+    observed_group,
+)
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.rewinding import Rewinder, RewindingSystem
 from conformance.systems.wire.consumer.member import (
@@ -25,6 +30,8 @@ from impl.coordinator.group.consumer_group_manager import (
 
 _TIMERS = {"ExpireSession": session_timeout_key, "ExpireRebalance": rebalance_timeout_key}
 """The key of a member's timer, by the action that lets it run out."""
+_OF_MEMBERS_ALONE = frozenset(OF_A_MEMBER) - {"SendCommit", "ReceiveCommit", "LoseCommit"}
+"""Steps that call nothing of `impl`, and change nothing that is read of it (`keptSince`)."""
 
 
 class ConsumerSystem(RewindingSystem):
@@ -53,6 +60,7 @@ class ConsumerSystem(RewindingSystem):
         }
         self._commits = 0
         self._coordinator = DrivenCoordinator(self._settings)
+        self._group: ObservedGroup | None = None
 
     def choose(self, wanted: Mapping[str, Value]) -> None:
         """The target that the next heartbeat is to lead to, if it leads to a new one."""
@@ -76,6 +84,8 @@ class ConsumerSystem(RewindingSystem):
         else:
             raise ActionRefused(f"the adapter knows no action {name}")
         self._coordinator.assignor.chosen = None
+        if name not in _OF_MEMBERS_ALONE:
+            self._group = None
 
     def _handle_heartbeat(self, member: WireMember) -> None:
         sent = member.channel
@@ -95,7 +105,8 @@ class ConsumerSystem(RewindingSystem):
     def observe(self) -> Observation:
         """The observed variables as the objects have them now; the same object for the same."""
         members = tuple(self._members.values())
-        group = observed_group(self._coordinator, self._members)
+        group = self._group or observed_group(self._coordinator, self._members)
+        self._group = group
         state = (group, *((member.consumer, member.channel, member.commit) for member in members))
         known = self._known.get(state)
         if known is None:
