@@ -326,6 +326,19 @@ def test_offsets_are_fetched_by_members_of_this_epoch_and_by_administrators() ->
     assert coordinator.fetch("m2", 2).error_code is Errors.UNKNOWN_MEMBER_ID
 
 
+def test_a_late_commit_is_taken_of_what_the_member_has_kept_since() -> None:
+    coordinator = Coordinator()
+    coordinator.join("m1")
+    coordinator.join("m2")
+    (kept,) = coordinator.group.target_of("m1")
+    coordinator.go_on("m1", 2, part(0), part(1))
+    coordinator.go_on("m1", 2, kept)
+    coordinator.beat(ConsumerGroupHeartbeatRequest("g", "m2", -1))
+    assert coordinator.go_on("m1", 3, kept).assignment == {part(0), part(1)}
+    assert coordinator.commit("m1", 2, kept.partition) == [Errors.NONE]
+    assert coordinator.commit("m1", 2, 1 - kept.partition) == [Errors.STALE_MEMBER_EPOCH]
+
+
 def test_a_group_is_deleted_with_its_offsets_once_it_is_empty() -> None:
     coordinator = Coordinator()
     coordinator.join("m1")
