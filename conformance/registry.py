@@ -19,6 +19,7 @@ from conformance.tla import Value
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "acknowledgement": "conformance.systems.acknowledgement:create",
+        "consumer": "conformance.systems.consumer:create",
         "controller": "conformance.systems.controller:create",
         "delayed": "conformance.systems.delayed:create",
         "directories": "conformance.systems.directories:create",
@@ -37,6 +38,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "acknowledgement": ("Acknowledgement",),
+        "consumer": ("ConsumerGroup",),
         "controller": ("ControllerRequests",),
         "delayed": ("DelayedOperations",),
         "directories": ("DirectoryMove",),

@@ -40,6 +40,13 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class TopicIdPartition(NamedTuple):
+    """A partition by its topic's id (base64url, as Uuid.toString has it)."""
+
+    topic_id: str
+    partition: int
+
+
 @dataclass(frozen=True, slots=True)
 class EpochEntry:
     """A leader epoch and the first offset written in it (EpochEntry)."""

@@ -1,6 +1,6 @@
-"""Maps that can be read, and put back, as they were at an earlier offset.
+"""Maps and values that can be read, and put back, as they were at an earlier offset.
 
-Source: org.apache.kafka.timeline.SnapshotRegistry and TimelineHashMap.
+Source: org.apache.kafka.timeline.SnapshotRegistry, TimelineHashMap and TimelineObject.
 """
 
 from __future__ import annotations
@@ -101,7 +101,11 @@ class TimelineHashMap(Generic[Key, Value]):
 
     def get(self, key: Key, epoch: int = LATEST_EPOCH) -> Value | None:
         """The value at an epoch; None if there was none."""
-        return self.entries(epoch).get(key)
+        value = self._entries.get(key, _ABSENT)
+        if epoch != LATEST_EPOCH:
+            changes = self._registry.changes_since(self._index, epoch)
+            value = next((former[key] for former in changes if key in former), value)
+        return None if value is _ABSENT else value  # type: ignore[return-value]  # what `put` took
 
     def entries(self, epoch: int = LATEST_EPOCH) -> dict[Key, Value]:
         """All entries at an epoch."""
@@ -114,6 +118,23 @@ class TimelineHashMap(Generic[Key, Value]):
     def put_back(self, changes: _Changes) -> None:
         """Undo changes; nothing is noted."""
         _apply(self._entries, changes)
+
+
+class TimelineObject(Generic[Value]):
+    """A single value that can be read at any epoch that has a snapshot."""
+
+    def __init__(self, registry: SnapshotRegistry, initial: Value) -> None:
+        self._initial = initial
+        self._map: TimelineHashMap[str, Value] = TimelineHashMap(registry)
+
+    def set(self, value: Value) -> None:
+        """Set the latest value."""
+        self._map.put("", value)
+
+    def get(self, epoch: int = LATEST_EPOCH) -> Value:
+        """The value at an epoch."""
+        value = self._map.get("", epoch)
+        return self._initial if value is None else value
 
 
 def _apply(entries: dict[Hashable, object], former: _Changes) -> None:

@@ -212,11 +212,16 @@ class OffsetCommitResponse:
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetchRequest:
-    """Ask for committed positions; no partitions at all (None) means every one of the group."""
+    """Ask for committed positions; no partitions at all (None) means every one of the group.
+
+    `member_id`, `member_epoch`: of a member of KIP-848 that asks for itself.
+    """
 
     group_id: str
     partitions: tuple[TopicPartition, ...] | None = None
     require_stable: bool = False
+    member_id: str | None = None
+    member_epoch: int = UNKNOWN_GENERATION_ID
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import signal
 import socket
 import ssl
 
+from ..coordinator.group.config import ConsumerGroupConfig
 from ..group.config import GroupConfig
 from ..types import BrokerEndPoint
 from .broker import BrokerConfig
@@ -26,6 +27,8 @@ def main() -> None:
     parser.add_argument("--initial-delay-ms", type=int, default=3_000)
     parser.add_argument("--min-session-ms", type=int, default=6_000)
     parser.add_argument("--max-size", type=int, default=2**31 - 1)
+    parser.add_argument("--assignment-interval-ms", type=int, default=1_000)
+    parser.add_argument("--heartbeat-interval-ms", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=1, help="decides the member ids")
     parser.add_argument("--tls-cert", metavar="FILE", help="TLS: the certificate chain (PEM)")
     parser.add_argument("--tls-key", metavar="FILE", help="TLS: its key (PEM), if it is apart")
@@ -37,8 +40,14 @@ def main() -> None:
         group_initial_rebalance_delay_ms=options.initial_delay_ms,
         group_max_size=options.max_size,
     )
+    consumer_groups = ConsumerGroupConfig(
+        heartbeat_interval_ms=options.heartbeat_interval_ms,
+        max_size=options.max_size,
+        assignment_interval_ms=options.assignment_interval_ms,
+    )
+    config = BrokerConfig(endpoint, topics, 1, groups, consumer_groups, options.seed)
     tls = _tls(parser, options.tls_cert, options.tls_key) if options.tls_cert else None
-    asyncio.run(_serve(BrokerConfig(endpoint, topics, groups=groups, seed=options.seed), tls))
+    asyncio.run(_serve(config, tls))
 
 
 def _tls(parser: argparse.ArgumentParser, certificate: str, key: str | None) -> ssl.SSLContext:

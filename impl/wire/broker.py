@@ -16,15 +16,29 @@ from kio.static.primitive import Records
 
 from ..clock import Clock
 from ..concurrency import NoConcurrency
+from ..coordinator.group.config import ConsumerGroupConfig
 from ..disk import MemoryDisk
 from ..errors import Errors
 from ..group.config import GroupConfig
 from ..group.find_coordinator import find_coordinator
 from ..group.group_coordinator import GroupCoordinator, seeded_ids
+from ..group.messages import (
+    CONSUMER_PROTOCOL_TYPE,
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 from ..group.offsets_topic import LocalOffsetsTopic
 from ..scheduler import ImmediateScheduler
 from ..types import BrokerEndPoint, TopicPartition
 from . import group_requests, group_responses
+from .consumer_groups import ConsumerGroups
 from .entities import (
     NO_TIME,
     Entity,
@@ -61,13 +75,17 @@ OFFERED: Mapping[str, tuple[int, int, int]] = MappingProxyType(
         "describe_groups": (15, 0, 5),
         "list_groups": (16, 0, 5),
         "api_versions": (18, 0, 4),
-        "create_topics": (19, 2, 5),
+        "create_topics": (19, 2, 7),
         "init_producer_id": (22, 0, 5),
         "delete_groups": (42, 0, 2),
         "describe_producers": (61, 0, 0),
+        "consumer_group_heartbeat": (68, 0, 1),
+        "consumer_group_describe": (69, 0, 1),
     }
 )
 """The APIs that are answered: key, lowest and highest version."""
+_GROUP_VERSION = ("group.version", 1)
+"""The feature that says whether groups may be KIP-848's, and its level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +100,7 @@ class BrokerConfig:
     topics: Mapping[str, int] = field(default_factory=dict)
     default_partitions: int = 1
     groups: GroupConfig = field(default_factory=GroupConfig)
+    consumer_groups: ConsumerGroupConfig = field(default_factory=ConsumerGroupConfig)
     seed: int = 1
     batch: int = 0
 
@@ -108,6 +127,14 @@ class Broker:
             config=config.groups,
             concurrency=concurrency,
         )
+        self.consumer_groups = ConsumerGroups(
+            self,
+            config.consumer_groups,
+            clock,
+            delay,
+            lambda group_id: self.coordinator.manager.get_group(group_id) is not None,
+            seeded_ids(config.seed + 1),
+        )
         self.coordinator.startup()
         self.coordinator.on_election(0, 0)
         self._handlers: Mapping[str, Callable[[Received, str, Answer], None]] = {
@@ -122,19 +149,19 @@ class Broker:
             "find_coordinator": self._find_coordinator,
             "list_groups": self._list_groups,
             "offset_fetch": self._offset_fetch,
+            "consumer_group_heartbeat": self.consumer_groups.heartbeat,
+            "consumer_group_describe": self.consumer_groups.describe,
         }
         self._of_group: Mapping[str, Callable[[Any, Callable[[Any], None]], None]] = {
-            "join_group": self.coordinator.handle_join_group,
+            "join_group": self._join_group,
             "sync_group": self.coordinator.handle_sync_group,
             "heartbeat": self.coordinator.handle_heartbeat,
             "leave_group": self.coordinator.handle_leave_group,
-            "offset_commit": self.coordinator.handle_commit_offsets,
+            "offset_commit": self._commit_offsets,
             "describe_groups": lambda request, answer: answer(
                 self.coordinator.handle_describe_groups(request)
             ),
-            "delete_groups": lambda request, answer: answer(
-                self.coordinator.handle_delete_groups(request)
-            ),
+            "delete_groups": self._delete_groups,
         }
 
     def expire_due(self) -> int:
@@ -153,6 +180,20 @@ class Broker:
             answer(group_responses.to_entity(received.api, response, received.version))
 
         self._of_group[received.api](message, answered)
+
+    # ---- topics, as `BrokerTopics` ---------------------------------------------------------
+
+    def topic_id(self, name: str) -> uuid.UUID | None:
+        """See `BrokerTopics.topic_id`."""
+        return _id_of(name) if name in self._topics else None
+
+    def topic_name(self, topic_id: uuid.UUID) -> str:
+        """See `BrokerTopics.topic_name`."""
+        return next((name for name in self._topics if _id_of(name) == topic_id), "")
+
+    def num_partitions(self, name: str) -> int:
+        """See `BrokerTopics.num_partitions`."""
+        return self._topics.get(name, 0)
 
     # ---- the cluster -----------------------------------------------------------------------
 
@@ -238,6 +279,7 @@ class Broker:
                 make(
                     module.CreatableTopicResult,
                     name=topic.name,
+                    topic_id=_id_of(topic.name),
                     error_code=code(error),
                     error_message=None,
                     topic_config_error_code=code(Errors.NONE),
@@ -340,12 +382,55 @@ class Broker:
         ]
         answer(group_responses.to_entity(received.api, found, received.version))
 
+    def _is_modern(self, group_id: str) -> bool:
+        return self.consumer_groups.coordinator.has_group(group_id)
+
+    def _join_group(
+        self, request: JoinGroupRequest, answer: Callable[[JoinGroupResponse], None]
+    ) -> None:
+        """A classic member in a group of KIP-848, as with the migration policy `disabled`."""
+        if self._is_modern(request.group_id):
+            answer(JoinGroupResponse(Errors.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+        else:
+            self.coordinator.handle_join_group(request, answer)
+
+    def _commit_offsets(
+        self, request: OffsetCommitRequest, answer: Callable[[OffsetCommitResponse], None]
+    ) -> None:
+        if self._is_modern(request.group_id):
+            self.consumer_groups.coordinator.commit_offsets(request, answer)
+        else:
+            self.coordinator.handle_commit_offsets(request, answer)
+
+    def _delete_groups(
+        self, request: DeleteGroupsRequest, answer: Callable[[DeleteGroupsResponse], None]
+    ) -> None:
+        modern = [name for name in request.groups_names if self._is_modern(name)]
+        classic = tuple(name for name in request.groups_names if name not in modern)
+        results = list(self.coordinator.handle_delete_groups(DeleteGroupsRequest(classic)).results)
+        for name in modern:
+            self.consumer_groups.coordinator.delete_group(
+                name,
+                lambda error, name=name: results.append(  # type: ignore[misc]  # bound now
+                    DeletableGroupResult(name, error)
+                ),
+            )
+        answer(DeleteGroupsResponse(tuple(results)))
+
+    def _fetch_offsets(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
+        if not self._is_modern(request.group_id):
+            return self.coordinator.handle_fetch_offsets(request)
+        answers: list[OffsetFetchResponse] = []
+        self.consumer_groups.coordinator.fetch_offsets(request, answers.append)
+        (response,) = answers  # reads wait for nothing
+        return response
+
     def _offset_fetch(self, received: Received, _host: str, answer: Answer) -> None:
-        found = [
-            (one.group_id, self.coordinator.handle_fetch_offsets(one))
-            for one in group_requests.from_entity(received, "")
+        responses = [
+            (request.group_id, self._fetch_offsets(request))
+            for request in group_requests.from_entity(received, "")
         ]
-        answer(group_responses.to_entity(received.api, found, received.version))
+        answer(group_responses.to_entity(received.api, responses, received.version))
 
     def _list_groups(self, received: Received, _host: str, answer: Answer) -> None:
         module = module_of("list_groups", received.version, "response")
@@ -361,6 +446,19 @@ class Broker:
             )
             for group in self.coordinator.manager.current_groups()
             if (not states or group.state.value in states) and (not types or "classic" in types)
+        )
+        modern: dict[str, str] = {}
+        self.consumer_groups.coordinator.list_groups(modern.update)
+        groups += tuple(
+            make(
+                module.ListedGroup,
+                group_id=group_id,
+                protocol_type=CONSUMER_PROTOCOL_TYPE,
+                group_state=state,
+                group_type=CONSUMER_PROTOCOL_TYPE,
+            )
+            for group_id, state in modern.items()
+            if (not states or state in states) and (not types or CONSUMER_PROTOCOL_TYPE in types)
         )
         answer(
             make(
@@ -396,5 +494,26 @@ def api_versions(version: int, error: Errors) -> Entity:
         for key, low, high in OFFERED.values()
     )
     return make(
-        module.ApiVersionsResponse, error_code=code(error), api_keys=keys, throttle_time=NO_TIME
+        module.ApiVersionsResponse,
+        error_code=code(error),
+        api_keys=keys,
+        throttle_time=NO_TIME,
+        **_features(module),
     )
+
+
+def _features(module: Any) -> dict[str, object]:
+    """What is on in the cluster (KIP-584); versions before 3 have no room for it."""
+    if not hasattr(module, "SupportedFeatureKey"):
+        return {}
+    name, level = _GROUP_VERSION
+    # Up to version 3 a feature whose lowest level is 0 is left out (KIP-1022): it can be disabled.
+    supported = module.SupportedFeatureKey(name=name, min_version=1, max_version=level)
+    finalized = module.FinalizedFeatureKey(
+        name=name, max_version_level=level, min_version_level=level
+    )
+    return {
+        "supported_features": (supported,),
+        "finalized_features_epoch": 0,
+        "finalized_features": (finalized,),
+    }

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..group.messages import (
     NO_EXPIRATION,
+    UNKNOWN_GENERATION_ID,
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     FindCoordinatorRequest,
@@ -274,7 +275,11 @@ def _fetch_from(received: Received, _host: str) -> tuple[OffsetFetchRequest, ...
     groups = body.groups if received.version >= SEVERAL_GROUPS else (body,)
     return tuple(
         OffsetFetchRequest(
-            group.group_id, _partitions(group.topics), getattr(body, "require_stable", False)
+            group.group_id,
+            _partitions(group.topics),
+            getattr(body, "require_stable", False),
+            getattr(group, "member_id", None),
+            getattr(group, "member_epoch", UNKNOWN_GENERATION_ID),
         )
         for group in groups
     )

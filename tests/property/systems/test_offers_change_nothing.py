@@ -27,6 +27,7 @@ WALKS, LENGTH, SEED = 20, 25, 20
 MODELS = (
     "acknowledgement/consumer-2b",
     "acknowledgement/crash-isr-2b",
+    "consumer/expiries-2m",
     "controller/restarts-1b",
     "controller/elections-2b",
     "delayed/both-keys",
