@@ -1,4 +1,4 @@
-"""The system under test: Kafka's own classes for transactions, driven by Transactions.tla's actions.
+"""The system under test: Kafka's own classes for transactions, driven by Transactions.tla.
 
 TransactionCoordinator, TransactionStateManager, TransactionMarkerChannelManager and the UnifiedLogs
 with their ProducerStateManagers are Kafka's (java/transactions). The steps are those of
@@ -30,7 +30,7 @@ from conformance.systems.transaction.settings import PartitionSettings, Transact
 from conformance.systems.transaction.system import TransactionSteps
 from conformance.systems.transaction.world import TransactionParts
 from conformance.tla import Action, Value
-from impl.clock import Clock
+from impl.clock import Clock, MockClock
 from impl.errors import Errors
 from impl.transaction.transaction_metadata import TxnTransitMetadata
 from impl.transaction.transaction_state import PREPARES, TransactionState
@@ -105,17 +105,33 @@ class _Bridge:
         self._channel = channel
         self._waiting: list[Mapping[str, object]] = []
         self._view: _BridgeView | None = None
+        self._clock: Clock = MockClock()
+
+    def reset(self, clock: Clock, leader: str) -> None:
+        """New objects, whose clock follows this one."""
+        self._clock = clock
+        self.tell(
+            "txn_reset",
+            leader=self.settings.coordinators.index(leader) + 1,
+            brokers=len(self.settings.coordinators),
+            partitions=len(self.settings.partitions),
+            version=self.settings.version,
+            verifies=self.settings.of_partitions.verifies,
+        )
 
     def tell(self, command: str, **members: object) -> None:
         """A command that has no answer."""
         self._view = None
-        self._waiting.append({"command": command, **members})
+        self._waiting.append(self._timed(command, members))
 
     def ask(self, command: str, **members: object) -> bytes:
         """A command's answer. ActionRefused or SystemFailed if it, or one before, went wrong."""
         self._view = None
-        commands, self._waiting = [*self._waiting, {"command": command, **members}], []
+        commands, self._waiting = [*self._waiting, self._timed(command, members)], []
         return bytes(self._channel.call(commands)[-1])
+
+    def _timed(self, command: str, members: Mapping[str, object]) -> Mapping[str, object]:
+        return {"command": command, "now": self._clock.milliseconds(), **members}
 
     @property
     def view(self) -> _BridgeView:
@@ -283,12 +299,10 @@ class KafkaCoordinator:
         self._tell("txn_complete")
 
     def _tell(self, command: str, **members: object) -> None:
-        now = self._clock.milliseconds()
-        self._bridge.tell(command, broker=self._number, now=now, **members)
+        self._bridge.tell(command, broker=self._number, **members)
 
     def _ask(self, command: str, **members: object) -> bytes:
-        now = self._clock.milliseconds()
-        return self._bridge.ask(command, broker=self._number, now=now, **members)
+        return self._bridge.ask(command, broker=self._number, **members)
 
 
 def _pending(metadata: _BridgeMetadata) -> str:
@@ -382,14 +396,7 @@ class KafkaTransactionPartition(TransactionPartition):
 def _parts(
     bridge: _Bridge, settings: TransactionSettings, leader: str, clock: Clock
 ) -> TransactionParts:
-    bridge.tell(
-        "txn_reset",
-        leader=settings.coordinators.index(leader) + 1,
-        brokers=len(settings.coordinators),
-        partitions=len(settings.partitions),
-        version=settings.version,
-        verifies=settings.of_partitions.verifies,
-    )
+    bridge.reset(clock, leader)
     return TransactionParts(
         KafkaTransactionState(bridge, leader),
         {name: KafkaCoordinator(name, bridge, clock) for name in settings.coordinators},

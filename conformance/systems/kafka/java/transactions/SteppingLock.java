@@ -1,6 +1,7 @@
 package kconform;
 
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.BooleanSupplier;
 
 /**
  * The lock of TransactionStateManager, at which a step of the harness can stand still.
@@ -9,13 +10,13 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
  * again to end it. In between the thread asks for this lock; others may come first.
  */
 final class SteppingLock extends ReentrantReadWriteLock {
-  private static final String STOPS_IN = "endTransaction";
-
   private final ReadLock reading = new SteppingReadLock(this);
-  private Stepping stopping;
+  private volatile Stepping stopping;
+  private volatile BooleanSupplier where;
 
-  /** This step stands still where it next comes to the end of a transaction. */
-  void stop(Stepping step) {
+  /** This step stands still where it next asks for the lock and `here` holds; null: none does. */
+  void stop(Stepping step, BooleanSupplier here) {
+    where = here;
     stopping = step;
   }
 
@@ -32,7 +33,7 @@ final class SteppingLock extends ReentrantReadWriteLock {
     @Override
     public void lock() {
       Stepping step = stopping;
-      if (step != null && step.isRunning() && endsTransaction()) {
+      if (step != null && step.isRunning() && where.getAsBoolean()) {
         stopping = null;
         try {
           step.ask(this);
@@ -42,10 +43,5 @@ final class SteppingLock extends ReentrantReadWriteLock {
       }
       super.lock();
     }
-  }
-
-  private static boolean endsTransaction() {
-    return StackWalker.getInstance()
-        .walk(frames -> frames.anyMatch(frame -> frame.getMethodName().contains(STOPS_IN)));
   }
 }

@@ -37,6 +37,7 @@ final class TransactionBroker {
   private static final String PACKAGE = "kafka.coordinator.transaction.";
   private static final int LARGE = 1 << 16;
   private static final short WRITE_TXN_MARKERS = 1;
+  private static final int FENCE = 7; // PrepareEpochFence, as TransactionState numbers it
   private static final Metrics METRICS = new Metrics();
 
   /** What EndTxn was answered. */
@@ -321,9 +322,10 @@ final class TransactionBroker {
   void beginFence(String client) throws InterruptedException {
     Stepping step =
         new Stepping(client == null ? this::abortTimedOut : () -> initProducerId(client));
-    lock.stop(step);
+    Object metadata = metadata();
+    lock.stop(step, () -> metadata != null && pendingState(metadata) == FENCE);
     boolean stopped = step.next(null) != null;
-    lock.stop(null);
+    lock.stop(null, null);
     if (stopped) {
       fence = step;
     }
@@ -403,6 +405,12 @@ final class TransactionBroker {
     }
     Object of = Kafka.orNull(right.value());
     return of == null ? null : Kafka.call(of, "transactionMetadata");
+  }
+
+  /** The number of the state that is about to be entered; -1 if there is none. */
+  static int pendingState(Object metadata) {
+    Object pending = Kafka.orNull(Kafka.call(metadata, "pendingState"));
+    return pending == null ? -1 : (byte) Kafka.call(pending, "id");
   }
 
   /** Whether the decided transaction waits for its markers, or for the append that completes it. */

@@ -294,7 +294,7 @@ final class Transactions {
       return;
     }
     out.writeStartArray();
-    out.writeNumber(id(Kafka.call(metadata, "state")));
+    out.writeNumber((byte) Kafka.call(Kafka.call(metadata, "state"), "id"));
     out.writeNumber((short) Kafka.call(metadata, "producerEpoch"));
     out.writeStartArray();
     for (Object each : Kafka.each(Kafka.call(metadata, "topicPartitions"))) {
@@ -303,14 +303,9 @@ final class Transactions {
     out.writeEndArray();
     out.writeNumber(since((long) Kafka.call(metadata, "txnStartTimestamp")));
     out.writeNumber(since((long) Kafka.call(metadata, "txnLastUpdateTimestamp")));
-    Object pending = Kafka.orNull(Kafka.call(metadata, "pendingState"));
-    out.writeNumber(pending == null ? -1 : id(pending));
+    out.writeNumber(TransactionBroker.pendingState(metadata));
     out.writeBoolean(broker.isCompleting());
     out.writeEndArray();
-  }
-
-  private static int id(Object state) {
-    return (byte) Kafka.call(state, "id");
   }
 
   /** [batches, watermark, epoch of the verified entry, number of its guard]. */
