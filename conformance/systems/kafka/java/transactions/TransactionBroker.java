@@ -165,6 +165,7 @@ final class TransactionBroker {
                     : scala.Option.apply(node);
               }
               case "features" -> features(method.getReturnType());
+              case "metadataVersion" -> MetadataVersion.latestProduction(); // up to 4.1
               default -> throw new Kafka.Unsupported("nothing is known of " + method);
             });
   }
