@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +21,7 @@ from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.system import KafkaSystem
-from conformance.systems.kafka.transactions import KafkaTransactionSystem
-from conformance.systems.protocol import SystemFactory, SystemFailed
+from conformance.systems.protocol import SystemFactory, SystemFailed, SystemUnderTest
 from conformance.systems.shared.group.settings import settings_of
 from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
 from conformance.systems.shared.produce.window import SPECIFICATION as _PRODUCE
@@ -65,7 +65,7 @@ KafkaDriven = (
     | KafkaConsumerGroupSystem
     | KafkaRuntimeSystem
     | KafkaProduceSystem
-    | KafkaTransactionSystem
+    | SystemUnderTest
 )
 """What of a release is driven."""
 
@@ -131,7 +131,7 @@ class KafkaFactory:
             )
         if specification == _TRANSACTIONS:
             channel = _bridge(self.release, self.name, _TRANSACTION_COMMANDS)
-            return KafkaTransactionSystem(channel, constants)
+            return _transactions(channel, constants)
         if specification == _CONSUMER_GROUPS:
             coordinator = _bridge(self.release, self.name, _CONSUMER_COMMANDS)
             return KafkaConsumerGroupSystem(coordinator, consumer_settings_of(constants))
@@ -216,6 +216,13 @@ def of_version(text: str) -> SystemFactory:
     for version in (release, chosen):
         _check(version)
     return KafkaFactory(release, chosen)
+
+
+def _transactions(channel: AdapterChannel, constants: Mapping[str, Value]) -> SystemUnderTest:
+    """Found by name, as the registry finds it: the steps are those of an adapter for `impl`."""
+    module = importlib.import_module("conformance.systems.transaction.bridged")
+    system: SystemUnderTest = module.KafkaTransactionSystem(channel, constants)
+    return system
 
 
 def _is_build(release: str) -> bool:

@@ -1,7 +1,7 @@
 """What the steps of Transactions.tla ask of coordinators, of their log and of partitions.
 
 `impl`'s objects answer it in this process (broker, state_log, partition), Kafka's classes in a JVM
-(conformance/systems/kafka/transactions.py).
+(bridged).
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.external import CHANNELS
-from conformance.systems.kafka.transactions import KafkaTransactionSystem
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.transaction.bridged import KafkaTransactionSystem
 from conformance.tla import Action, Fn, Value
 from conformance.verdict import Verdict
 from tests.kafka_needed import jars_or_skip

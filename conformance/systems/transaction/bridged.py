@@ -1,9 +1,9 @@
 """The system under test: Kafka's own classes for transactions, driven by Transactions.tla.
 
 TransactionCoordinator, TransactionStateManager, TransactionMarkerChannelManager and the UnifiedLogs
-with their ProducerStateManagers are Kafka's (java/transactions). The steps are those of
-`conformance.systems.transaction`; here is what they ask of the JVM. Brokers and partitions are
-numbered from 1 in the order of their names.
+with their ProducerStateManagers are Kafka's (conformance/systems/kafka/java/transactions). The
+steps are those of `system`; here is what they ask of the JVM. Brokers and partitions are numbered
+from 1 in the order of their names.
 """
 
 from __future__ import annotations
