@@ -132,13 +132,15 @@ OfThisTenure(c, call) == call.tenure = coordinators[c].tenure
 IsInLog(call) ==
   call.at <= Len(transactionLog) /\ transactionLog[call.at] = call.record
 
+\* TransactionMetadata.completeTransitionTo: memory is what was written.
+InMemory(c, record) == record
 AcknowledgeAppend(c, t) ==
   /\ MayWrite(c)
   /\ \E call \in calls :
        /\ call.broker = c /\ call.tenure = t /\ OfThisTenure(c, call) /\ IsInLog(call)
        /\ calls' = calls \ {call}
        /\ replicated' = Greater(replicated, call.at)
-       /\ coordinators' = [coordinators EXCEPT ![c].now = call.record,
+       /\ coordinators' = [coordinators EXCEPT ![c].now = InMemory(c, call.record),
                                                ![c].pending = PendingAfter(call.record)]
        /\ requests' = requests \union QueuedFor(call.record, coordinators[c].tenure)
   /\ UNCHANGED <<leader, tenure, transactionLog, clients, partitions, applications,

@@ -52,6 +52,7 @@ KAFKA_DRIVES = frozenset(
         "IdempotentProduce",
         "Replication",
         "ReplicationInterruptedFetches",
+        "Transactions",
     }
 )
 LARGE = 5_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.system import KafkaSystem
-from conformance.systems.protocol import SystemFactory, SystemFailed
+from conformance.systems.protocol import SystemFactory, SystemFailed, SystemUnderTest
 from conformance.systems.shared.group.settings import settings_of
 from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
 from conformance.systems.shared.produce.window import SPECIFICATION as _PRODUCE
@@ -41,13 +42,14 @@ _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
-_CONSUMER_GROUPS = "ConsumerGroup"
+_CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _SIGNS: Final[Mapping[str, str]] = {
     "MemberIds": _GROUPS,
     "MaxBatch": _RUNTIME,
     _OF_PRODUCE: _PRODUCE,
     "NamesWhileReconciling": _CONSUMER_GROUPS,
+    "Coordinators": _TRANSACTIONS,
 }
 """Constants that models of one specification have, and others do not."""
 
@@ -63,10 +65,14 @@ KafkaDriven = (
     | KafkaConsumerGroupSystem
     | KafkaRuntimeSystem
     | KafkaProduceSystem
+    | SystemUnderTest
 )
 """What of a release is driven."""
 
 _FIRST_RUNTIME: Final = (4, 0, 0)
+_FIRST_VERSION_2: Final = (4, 0, 0)
+_FIRST_STRICT_MARKERS: Final = (4, 2, 0)
+"""KIP-890 and KIP-1228: transactions of version 2, and markers of it that need a new epoch."""
 _WITHOUT_KIP_320: Final = (4, 0, 0)
 """Up to 3.9 a cluster of ZooKeeper's could be told to speak inter.broker.protocol.version 2.6."""
 
@@ -123,6 +129,9 @@ class KafkaFactory:
             return KafkaProduceSystem(
                 _bridge(self.release, self.name, _PRODUCE_COMMANDS), constants
             )
+        if specification == _TRANSACTIONS:
+            channel = _bridge(self.release, self.name, _TRANSACTION_COMMANDS)
+            return _transactions(channel, constants)
         if specification == _CONSUMER_GROUPS:
             coordinator = _bridge(self.release, self.name, _CONSUMER_COMMANDS)
             return KafkaConsumerGroupSystem(coordinator, consumer_settings_of(constants))
@@ -163,9 +172,11 @@ class KafkaFactory:
             return self._without_runtime()
         if specification == _PRODUCE:
             return other_window(constants)
+        if specification == _TRANSACTIONS:
+            return self._other_transactions(constants)
         if specification not in _OF_BROKERS:
-            others = (*_OF_BROKERS, _GROUPS, _CONSUMER_GROUPS, _RUNTIME)
-            driven = f"{', '.join(others)} and {_PRODUCE}"
+            others = (*_OF_BROKERS, _GROUPS, _CONSUMER_GROUPS, _RUNTIME, _PRODUCE)
+            driven = f"{', '.join(others)} and {_TRANSACTIONS}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:
@@ -173,6 +184,17 @@ class KafkaFactory:
         if protocol == "Kip320" and release_of(self.version) >= _WITHOUT_KIP_320:
             return "from 4.0 on Kafka always truncates on fetch (KIP-595): not as Kip320 does"
         return ""
+
+    def _other_transactions(self, constants: Mapping[str, Value]) -> str:
+        """Whether the release runs this version of transactions: a broker runs version 1, too."""
+        if constants["Version2"] is not True:
+            return ""
+        release = release_of(self.version)
+        if release < _FIRST_VERSION_2:
+            return "before 4.0 there are no transactions of version 2 (KIP-890)"
+        if constants["StrictMarkers"] is (release >= _FIRST_STRICT_MARKERS):
+            return ""
+        return "markers of transactions of version 2 need a new epoch from 4.2 on (KIP-1228)"
 
     def _without_runtime(self) -> str:
         if release_of(self.version) >= _FIRST_RUNTIME:
@@ -194,6 +216,13 @@ def of_version(text: str) -> SystemFactory:
     for version in (release, chosen):
         _check(version)
     return KafkaFactory(release, chosen)
+
+
+def _transactions(channel: AdapterChannel, constants: Mapping[str, Value]) -> SystemUnderTest:
+    """Found by name, as the registry finds it: the steps are those of an adapter for `impl`."""
+    module = importlib.import_module("conformance.systems.transaction.bridged")
+    system: SystemUnderTest = module.KafkaTransactionSystem(channel, constants)
+    return system
 
 
 def _is_build(release: str) -> bool:
@@ -251,6 +280,16 @@ def _compiled(jars: KafkaJars, tell: Tell) -> str:
 _COMMANDS: Final = ({"command": "reset", "brokers": 2, "metadata_version": None},)
 _GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_delay_ms": 1},)
 _PRODUCE_COMMANDS: Final = ({"command": "produce_reset", "brokers": 1, "leader": 1},)
+_TRANSACTION_COMMANDS: Final = (
+    {
+        "command": "txn_reset",
+        "leader": 1,
+        "brokers": 1,
+        "partitions": 1,
+        "version": 1,
+        "verifies": True,
+    },
+)
 _CONSUMER_COMMANDS: Final = ({"command": "group_reset", "partitions": 1},)
 _RUNTIME_COMMANDS: Final = ({"command": "runtime_reset", "brokers": 1, "max_batch": 1},)
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.transaction.parts import (
+    COMPLETING,
+    FENCING,
+    NOTHING_PENDING,
+    KnownTransaction,
+    SentMarker,
+)
 from conformance.systems.transaction.state_log import BrokerStateLog, StateLog
 from impl.clock import Clock
 from impl.concurrency import NoConcurrency
@@ -16,6 +23,7 @@ from impl.transaction.transaction_marker_channel_manager import (
     WriteTxnMarkers,
 )
 from impl.transaction.transaction_metadata import TransactionMetadata
+from impl.transaction.transaction_state import PREPARES, TransactionState
 from impl.transaction.transaction_state_manager import TransactionConfig, TransactionStateManager
 from impl.types import TopicPartition
 
@@ -58,13 +66,13 @@ class CoordinatorBroker:
         self.name = name
         self._clock = clock
         self._log = log
-        self.tasks = NamedTasks()
-        self.manager = TransactionStateManager(
-            BrokerStateLog(log, name), self.tasks, NoConcurrency(), clock, config
+        self._tasks = NamedTasks()
+        self._manager = TransactionStateManager(
+            BrokerStateLog(log, name), self._tasks, NoConcurrency(), clock, config
         )
-        self.channel = TransactionMarkerChannelManager(self.manager, leader_of, self.tasks)
-        self.coordinator = TransactionCoordinator(
-            self.manager, self.channel, lambda: PRODUCER_ID, self.tasks, clock
+        self._channel = TransactionMarkerChannelManager(self._manager, leader_of, self._tasks)
+        self._coordinator = TransactionCoordinator(
+            self._manager, self._channel, lambda: PRODUCER_ID, self._tasks, clock
         )
         self.tenure = 0
         self.loaded_at = 0
@@ -75,53 +83,72 @@ class CoordinatorBroker:
         """What the end of a transaction was answered: error and epoch."""
 
     @property
-    def metadata(self) -> TransactionMetadata | None:
-        """The id, if it is loaded here."""
-        if self.tenure == 0 or self.manager.loading_epoch(_PARTITION) is not None:
+    def known(self) -> KnownTransaction | None:
+        """See `Coordinator.known`."""
+        metadata = self._metadata
+        if metadata is None:
             return None
-        known = self.manager.get_transaction_state(TRANSACTIONAL_ID)
-        return None if known is None else known.metadata
+        return KnownTransaction(metadata.current, self._pending(metadata))
+
+    def _pending(self, metadata: TransactionMetadata) -> str:
+        state = metadata.pending_state
+        if state is None:
+            return NOTHING_PENDING
+        if state is TransactionState.PREPARE_EPOCH_FENCE:
+            return FENCING
+        waits = metadata.state in PREPARES and self._channel.has_pending_markers(
+            metadata.transactional_id
+        )
+        return COMPLETING if waits else name_of(state)
 
     @property
-    def is_fenced(self) -> bool:
-        """Whether the broker is about to abort the transaction by itself."""
-        return self.metadata is not None and self.metadata.is_fenced
+    def _metadata(self) -> TransactionMetadata | None:
+        if self.tenure == 0 or self._manager.loading_epoch(_PARTITION) is not None:
+            return None
+        known = self._manager.get_transaction_state(TRANSACTIONAL_ID)
+        return None if known is None else known.metadata
 
     # ---- elections -------------------------------------------------------------------------
 
     def elect(self, tenure: int) -> None:
-        """The broker leads; what it has promised in an earlier tenure is forgotten."""
+        """See `Coordinator.elect`."""
         self.tenure = tenure
-        self.tasks.forget()
+        self._tasks.forget()
         self.producer_ids.clear()
         self.ends.clear()
-        self.coordinator.on_election(_PARTITION, tenure)
+        self._coordinator.on_election(_PARTITION, tenure)
 
     def load(self) -> None:
-        """Read the log; then comes what was delayed since the broker led before."""
-        self.tasks.run("load-txns-for-partition")
+        """See `Coordinator.load`."""
+        self._tasks.run("load-txns-for-partition")
         self.loaded_at = self._clock.milliseconds()
         self._log.call_back_late(self.name)
 
     # ---- requests --------------------------------------------------------------------------
 
     def init_producer_id(self, client: str) -> None:
-        """An instance asks for an epoch."""
+        """See `Coordinator.init_producer_id`."""
 
         def answer(error: Errors, _producer_id: int, epoch: int) -> None:
             if error is Errors.NONE:
                 self.producer_ids[client] = epoch
 
-        self.coordinator.handle_init_producer_id(TRANSACTIONAL_ID, TIMEOUT_MS, answer)
+        self._coordinator.handle_init_producer_id(TRANSACTIONAL_ID, TIMEOUT_MS, answer)
 
-    def time_out(self) -> None:
-        """The open transaction has taken longer than its time-out."""
-        self._clock.sleep(TIMEOUT_MS + 1)
-        self.coordinator.abort_timed_out_transactions()
+    def begin_fence(self, client: str | None) -> None:
+        """See `Coordinator.begin_fence`."""
+        if client is None:
+            self._coordinator.abort_timed_out_transactions()
+        else:
+            self.init_producer_id(client)
+
+    def end_fence(self) -> None:
+        """See `Coordinator.end_fence`."""
+        self._tasks.run("end-fence")
 
     def add_partition(self, partition: TopicPartition, epoch: int) -> None:
-        """A client, or the partition's leader, adds a partition to the transaction."""
-        self.coordinator.handle_add_partitions_to_transaction(
+        """See `Coordinator.add_partition`."""
+        self._coordinator.handle_add_partitions_to_transaction(
             TRANSACTIONAL_ID,
             ProducerIdAndEpoch(PRODUCER_ID, epoch),
             frozenset({partition}),
@@ -130,19 +157,19 @@ class CoordinatorBroker:
         )
 
     def has_partition(self, partition: TopicPartition, epoch: int) -> bool:
-        """Whether the partition is in the transaction of that epoch."""
-        errors = self.coordinator.handle_verify_partitions_in_transaction(
+        """See `Coordinator.has_partition`."""
+        errors = self._coordinator.handle_verify_partitions_in_transaction(
             TRANSACTIONAL_ID, ProducerIdAndEpoch(PRODUCER_ID, epoch), frozenset({partition})
         )
         return errors[partition] is Errors.NONE
 
     def end_transaction(self, txn: int, epoch: int, *, commits: bool) -> None:
-        """An instance ends a transaction; the answer is in `ends`."""
+        """See `Coordinator.end_transaction`."""
 
         def answer(error: Errors, _producer_id: int, new_epoch: int) -> None:
             self.ends[txn] = (error, new_epoch)
 
-        self.coordinator.handle_end_transaction(
+        self._coordinator.handle_end_transaction(
             TRANSACTIONAL_ID,
             ProducerIdAndEpoch(PRODUCER_ID, epoch),
             commits,
@@ -152,14 +179,38 @@ class CoordinatorBroker:
 
     # ---- markers ---------------------------------------------------------------------------
 
-    def sent_markers(self) -> list[WriteTxnMarkers]:
-        """The requests that the broker sends now."""
-        return self.channel.generate_requests()
+    def sent_markers(self) -> Sequence[SentMarker]:
+        """See `Coordinator.sent_markers`."""
+        return [
+            SentMarker(
+                topic_partition.topic,
+                entry.producer_epoch,
+                entry.coordinator_epoch,
+                entry.is_commit,
+                entry.transaction_version,
+                pending.metadata.current.txn_start_timestamp,
+                request,
+            )
+            for request in self._channel.generate_requests()
+            for pending, entry in request.entries
+            for topic_partition in entry.partitions
+        ]
 
-    def complete_markers(self, request: WriteTxnMarkers) -> None:
-        """The partitions' leader has written the markers of the request."""
+    def complete_marker(self, sent: SentMarker) -> None:
+        """See `Coordinator.complete_marker`."""
+        request = sent.request
+        assert isinstance(request, WriteTxnMarkers)
         errors = {
             marker.producer_id: dict.fromkeys(marker.partitions, Errors.NONE)
             for _, marker in request.entries
         }
-        self.channel.on_complete(request, errors)
+        self._channel.on_complete(request, errors)
+
+    def complete_transaction(self) -> None:
+        """See `Coordinator.complete_transaction`."""
+        self._tasks.run("write-txn-completion")
+
+
+def name_of(state: TransactionState) -> str:
+    """As the specification writes it."""
+    return "".join(map(str.capitalize, state.name.split("_")))

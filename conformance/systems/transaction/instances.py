@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from conformance.systems.protocol import ActionRefused
-from conformance.systems.transaction.broker import CoordinatorBroker
 from conformance.systems.transaction.network import TransactionNetwork
 from conformance.systems.transaction.observation import batch_of
-from conformance.systems.transaction.partition import PartitionLeader, TransactionBatch
+from conformance.systems.transaction.parts import (
+    Coordinator,
+    TransactionBatch,
+    TransactionPartition,
+)
 from conformance.tla import Fn, Value, make_function
 from impl.errors import Errors
 
@@ -83,7 +86,7 @@ class ProducerInstances:
         """The instances that are there."""
         return [name for name, instance in self.by_name.items() if instance.state == state]
 
-    def take_producer_id(self, client: str, broker: CoordinatorBroker) -> None:
+    def take_producer_id(self, client: str, broker: Coordinator) -> None:
         """The answer to InitProducerId comes."""
         epoch = broker.producer_ids.get(client)
         if epoch is None:
@@ -95,9 +98,7 @@ class ProducerInstances:
         self._begun += 1
         self.by_name[client] = self.by_name[client].begin(self._begun)
 
-    def take_added(
-        self, client: str, broker: CoordinatorBroker, partition: PartitionLeader
-    ) -> None:
+    def take_added(self, client: str, broker: Coordinator, partition: TransactionPartition) -> None:
         """The answer to AddPartitionsToTxn comes."""
         instance = self.by_name[client]
         if not broker.has_partition(partition.topic_partition, instance.epoch):
@@ -120,7 +121,7 @@ class ProducerInstances:
     def take_end(
         self,
         client: str,
-        broker: CoordinatorBroker,
+        broker: Coordinator,
         is_acknowledged: Callable[[TransactionBatch], bool],
     ) -> None:
         """The answer that has come with the decision, or that to the request sent again."""

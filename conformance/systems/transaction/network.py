@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.transaction.observation import StepOrigin, batch_of, end_of, marker_of
-from conformance.systems.transaction.partition import TransactionBatch
+from conformance.systems.transaction.parts import SentMarker, TransactionBatch
 from conformance.tla import Value
-from impl.transaction.transaction_marker_channel_manager import TxnMarkerEntry, WriteTxnMarkers
-
-
-class SentMarker(NamedTuple):
-    """A marker on its way to a partition."""
-
-    partition: str
-    entry: TxnMarkerEntry
-    request: WriteTxnMarkers
-    start: int
-    """When the transaction began, in ms."""
 
 
 class TransactionNetwork:
@@ -52,14 +40,10 @@ class TransactionNetwork:
         """An instance ends a transaction."""
         self.ends |= {(txn, epoch, commits)}
 
-    def send_markers(self, requests: Iterable[WriteTxnMarkers]) -> None:
+    def send_markers(self, markers: Iterable[SentMarker]) -> None:
         """A coordinator sends markers, one for each partition."""
-        for request in requests:
-            for pending, entry in request.entries:
-                start = pending.metadata.current.txn_start_timestamp
-                for topic_partition in entry.partitions:
-                    sent = SentMarker(topic_partition.topic, entry, request, start)
-                    self.markers[marker_of(sent.partition, entry, self.txn_of(sent))] = sent
+        for sent in markers:
+            self.markers[marker_of(sent, self.txn_of(sent))] = sent
 
     # ---- what is over ----------------------------------------------------------------------
 
@@ -104,6 +88,6 @@ class TransactionNetwork:
         """ActionRefused if there is none."""
         for sent in self.markers.values():
             is_it = sent.partition == partition and self.txn_of(sent) == txn
-            if is_it and sent.entry.coordinator_epoch == coordinator_epoch:
+            if is_it and sent.coordinator_epoch == coordinator_epoch:
                 return sent
         raise ActionRefused(f"no marker of transaction {txn} is on its way to {partition}")

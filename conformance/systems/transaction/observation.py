@@ -1,6 +1,6 @@
 """Records, coordinators and requests as values of Transactions.tla.
 
-The specification numbers transactions, and a record tells which request it comes from. The
+The specification numbers transactions, and a record tells which request it comes from. An
 implementation knows neither; but it notes when a transaction began and when its record was last
 changed, and no two steps are taken at one time.
 """
@@ -10,24 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.systems.transaction.broker import CoordinatorBroker
-from conformance.systems.transaction.log_system import kind_of
-from conformance.systems.transaction.partition import (
-    PartitionLeader,
+from conformance.systems.transaction.broker import name_of
+from conformance.systems.transaction.parts import (
+    NOTHING_PENDING,
+    Coordinator,
+    InFlightAppend,
+    LoggedBatch,
+    SentMarker,
     TransactionBatch,
+    TransactionPartition,
     Verification,
 )
-from conformance.systems.transaction.state_log import PendingAppend
 from conformance.tla import Fn, Value
-from impl.end_transaction_marker import deserialize
-from impl.records import RecordBatch
-from impl.transaction.transaction_marker_channel_manager import TxnMarkerEntry
-from impl.transaction.transaction_metadata import TransactionMetadata, TxnTransitMetadata
-from impl.transaction.transaction_state import PREPARES, TransactionState
+from impl.transaction.transaction_metadata import TxnTransitMetadata
 
 NO_CLIENT = "none"
 _PRODUCER = "t"
-_NONE = "None"
 _UNKNOWN = TxnTransitMetadata(-1, 0, -1)
 
 
@@ -45,10 +43,6 @@ Origins = Mapping[int, StepOrigin]
 """By the time of the step, in ms."""
 
 
-def _name(state: TransactionState) -> str:
-    return "".join(map(str.capitalize, state.name.split("_")))
-
-
 def record_of(record: TxnTransitMetadata, origins: Origins) -> Value:
     """A record of the log."""
     return _record(record, origins, origins[record.txn_last_update_timestamp])
@@ -58,7 +52,7 @@ def _record(record: TxnTransitMetadata, origins: Origins, origin: StepOrigin) ->
     start = record.txn_start_timestamp
     return Fn(
         {
-            "state": _name(record.txn_state),
+            "state": name_of(record.txn_state),
             "epoch": record.producer_epoch,
             "parts": frozenset(partition.topic for partition in record.topic_partitions),
             "txn": origins[start].txn if start >= 0 else 0,
@@ -68,35 +62,23 @@ def _record(record: TxnTransitMetadata, origins: Origins, origin: StepOrigin) ->
     )
 
 
-def coordinator_of(broker: CoordinatorBroker, origins: Origins) -> Value:
+def coordinator_of(broker: Coordinator, origins: Origins) -> Value:
     """What a broker knows of the id. Who loads a record does not know who has asked for it."""
-    metadata = broker.metadata
-    current = _UNKNOWN if metadata is None else metadata.current
+    known = broker.known
+    current = _UNKNOWN if known is None else known.current
     is_own = current.txn_last_update_timestamp > broker.loaded_at
     origin = origins[current.txn_last_update_timestamp] if is_own else StepOrigin()
     return Fn(
         {
             "tenure": broker.tenure,
-            "loaded": metadata is not None,
+            "loaded": known is not None,
             "now": _record(current, origins, origin),
-            "pending": _NONE if metadata is None else _pending(broker, metadata),
+            "pending": NOTHING_PENDING if known is None else known.pending,
         }
     )
 
 
-def _pending(broker: CoordinatorBroker, metadata: TransactionMetadata) -> str:
-    state = metadata.pending_state
-    if state is None:
-        return _NONE
-    if state is TransactionState.PREPARE_EPOCH_FENCE:
-        return "Fence"
-    waits = metadata.state in PREPARES and broker.channel.has_pending_markers(
-        metadata.transactional_id
-    )
-    return "Complete" if waits else _name(state)
-
-
-def append_of(append: PendingAppend, origins: Origins) -> Value:
+def append_of(append: InFlightAppend, origins: Origins) -> Value:
     """An append whose call-back is to come; the specification counts places from 1."""
     return Fn(
         {
@@ -108,24 +90,22 @@ def append_of(append: PendingAppend, origins: Origins) -> Value:
     )
 
 
-def log_of(leader: PartitionLeader, origins: Origins) -> Value:
+def log_of(partition: TransactionPartition, origins: Origins) -> Value:
     """The records of a partition."""
-    return tuple(_logged(batch, origins) for batch in leader.log.batches())
+    return tuple(_logged(batch, origins) for batch in partition.batches)
 
 
-def _logged(batch: RecordBatch, origins: Origins) -> Value:
-    if batch.is_control_batch:
-        txn, sequence = origins[batch.max_timestamp].txn, -1
-        coordinator_epoch = deserialize(batch).coordinator_epoch
+def _logged(batch: LoggedBatch, origins: Origins) -> Value:
+    if batch.is_marker:
+        txn, sequence = origins[batch.time].txn, -1
     else:
-        txn, sequence = map(int, (batch.records[0].value or b"").split())
-        coordinator_epoch = 0
+        txn, sequence = map(int, batch.value.split())
     return Fn(
         {
-            "kind": kind_of(batch),
+            "kind": batch.kind,
             "producer": _PRODUCER,
-            "epoch": batch.producer.epoch,
-            "coordinatorEpoch": coordinator_epoch,
+            "epoch": batch.epoch,
+            "coordinatorEpoch": batch.coordinator_epoch,
             "sequence": sequence,
             "txn": txn,
         }
@@ -150,15 +130,15 @@ def end_of(txn: int, epoch: int, *, commits: bool) -> Value:
     return Fn({"type": "EndTxn", "epoch": epoch, "commits": commits, "txn": txn})
 
 
-def marker_of(partition: str, marker: TxnMarkerEntry, txn: int) -> Value:
+def marker_of(sent: SentMarker, txn: int) -> Value:
     """A marker on its way to a partition."""
     return Fn(
         {
             "type": "Marker",
-            "partition": partition,
-            "kind": "Committed" if marker.is_commit else "Aborted",
-            "epoch": marker.producer_epoch,
-            "coordinatorEpoch": marker.coordinator_epoch,
+            "partition": sent.partition,
+            "kind": sent.kind,
+            "epoch": sent.epoch,
+            "coordinatorEpoch": sent.coordinator_epoch,
             "txn": txn,
         }
     )

@@ -30,8 +30,8 @@ def candidates(world: TransactionWorld) -> Iterator[Action]:
     for name, broker in world.brokers.items():
         yield Action("Load", (name,))
         yield from (Action("Verify", (name, p)) for p in world.partitions)
-        if name == world.state.leader and broker.metadata is not None:
-            yield from _of_coordinator(world, name, broker.metadata.current.producer_epoch)
+        if name == world.state.leader and broker.known is not None:
+            yield from _of_coordinator(world, name, broker.known.current.producer_epoch)
     for batch in world.network.batches:
         leader = world.partitions[batch.partition]
         args = (batch.partition, batch.txn, batch.sequence)
@@ -41,8 +41,8 @@ def candidates(world: TransactionWorld) -> Iterator[Action]:
                 yield Action("StartVerification", args)
     for sent in world.network.markers.values():
         leader = world.partitions[sent.partition]
-        if leader.copies_of(sent.entry, sent.start) < world.settings.max_copies:
-            txn, epoch = world.network.txn_of(sent), sent.entry.coordinator_epoch
+        if leader.copies_of_marker(sent) < world.settings.max_copies:
+            txn, epoch = world.network.txn_of(sent), sent.coordinator_epoch
             yield Action("WriteMarker", (sent.partition, txn, epoch))
 
 

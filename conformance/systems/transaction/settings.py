@@ -6,8 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.errors import UserError
-from conformance.systems.transaction.partition import PartitionSettings
 from conformance.tla import Value
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSettings:
+    """What of a model's constants concerns partitions."""
+
+    verifies: bool
+    version: int
+    strict_markers: bool
+    changes_leaders: bool
 
 
 @dataclass(frozen=True, slots=True)

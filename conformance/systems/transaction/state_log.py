@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.transaction.parts import InFlightAppend
 from conformance.systems.transaction.replica import load_replica
 from impl.errors import Errors
 from impl.log import Log
@@ -12,7 +14,6 @@ from impl.producer_state.producer_state_manager import ProducerStateManagerConfi
 from impl.records import MemoryRecords, Record
 from impl.transaction.transaction_log import TOPIC, read_transaction_record
 from impl.transaction.transaction_metadata import TxnTransitMetadata
-from impl.transaction.transaction_state import COMPLETES
 from impl.transaction.transaction_state_manager import AppendCallback
 from impl.types import LogOffsetMetadata
 
@@ -39,32 +40,41 @@ class StateLog:
         self.appends: list[PendingAppend] = []
 
     @property
-    def records(self) -> list[TxnTransitMetadata]:
-        """All records, oldest first."""
+    def records(self) -> Sequence[TxnTransitMetadata]:
+        """See `StatePartition.records`."""
         return [_value(batch.records[0]) for batch in self.log.batches()]
 
-    def replicate(self, end: int) -> None:
-        """The high watermark rises to `end`, or stays."""
+    @property
+    def high_watermark(self) -> int:
+        """See `StatePartition.high_watermark`."""
+        return self.log.high_watermark
+
+    @property
+    def in_flight(self) -> Sequence[InFlightAppend]:
+        """See `StatePartition.in_flight`."""
+        return [InFlightAppend(a.broker, a.tenure, a.offset, a.record) for a in self.appends]
+
+    def replicate(self) -> None:
+        """See `StatePartition.replicate`."""
+        self._replicate(self.log.log_end_offset)
+
+    def _replicate(self, end: int) -> None:
         self.log.maybe_increment_high_watermark(LogOffsetMetadata(end))
 
     def elect(self, broker: str, end: int) -> None:
-        """Another broker leads, or the same one again."""
+        """See `StatePartition.elect`."""
         self.log.truncate_to(end)
         self.leader, self.tenure = broker, self.tenure + 1
 
-    def acknowledge(self, broker: str, tenure: int) -> PendingAppend:
-        """All replicas have the broker's append: its call-back comes."""
+    def acknowledge(self, broker: str, tenure: int) -> None:
+        """See `StatePartition.acknowledge`."""
         append = self._take(broker, tenure)
-        self.replicate(append.offset + 1)
+        self._replicate(append.offset + 1)
         append.callback(Errors.NONE)
-        return append
 
     def fail(self, broker: str) -> None:
-        """The broker's append times out; the record stays."""
-        append = self._take(broker, self.tenure)
-        if append.record.txn_state in COMPLETES:
-            raise ActionRefused("the append of a completion is repeated for ever")
-        append.callback(Errors.REQUEST_TIMED_OUT)
+        """See `StatePartition.fail`."""
+        self._take(broker, self.tenure).callback(Errors.REQUEST_TIMED_OUT)
 
     def _take(self, broker: str, tenure: int) -> PendingAppend:
         for append in self.appends:

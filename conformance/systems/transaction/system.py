@@ -11,23 +11,31 @@ from conformance.systems.protocol import ActionRefused, Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem
 from conformance.systems.transaction.observation import StepOrigin
 from conformance.systems.transaction.offers import OFFERABLE, candidates
+from conformance.systems.transaction.parts import FENCING
 from conformance.systems.transaction.settings import TransactionSettings
-from conformance.systems.transaction.world import TransactionWorld
+from conformance.systems.transaction.world import TransactionParts, TransactionWorld, impl_parts
 from conformance.tla import Action, Value
+from impl.clock import Clock, MockClock
 from impl.errors import KafkaException
+from impl.transaction.transaction_state import COMPLETES
+
+_Parts = Callable[[TransactionSettings, str, Clock], TransactionParts]
 
 
-class TransactionSystem(RewindingSystem):
-    """Coordinators, partitions, and a network that keeps requests until an action delivers them."""
+class TransactionSteps:
+    """Coordinators, partitions, and a network that keeps requests until an action delivers them.
+
+    `parts` makes what is under test, given the broker that leads first.
+    """
 
     variables = (
         "leader", "tenure", "transactionLog", "replicated", "coordinators", "calls", "requests",
         "clients", "log", "highWatermark", "entry", "verifying",
     )  # fmt: skip
-    repeatable = True
 
-    def __init__(self, constants: Mapping[str, Value]) -> None:
-        self._settings = TransactionSettings.of(constants)
+    def __init__(self, settings: TransactionSettings, parts: _Parts) -> None:
+        self._settings = settings
+        self._parts = parts
         self._actions: dict[str, tuple[Callable[..., None], Callable[..., StepOrigin]]] = {
             "TakeProducerId": (self._take_producer_id, _nobody),
             "BeginTransaction": (lambda i: self._world.clients.begin_transaction(i), _nobody),
@@ -40,7 +48,10 @@ class TransactionSystem(RewindingSystem):
             "TakeEnd": (self._take_end, _nobody),
             "HandleInitProducerId": (self._init_producer_id, lambda _c, i: StepOrigin(client=i)),
             "BeginFence": (self._begin_fence, _nobody),
-            "EndFence": (lambda c: self._appending_task(c, "end-fence"), _nobody),
+            "EndFence": (
+                lambda c: self._appending(self._world.brokers[c].end_fence),
+                _nobody,
+            ),
             "AddPartitionOfClient": (self._add_partition_of_client, self._of_client),
             "AddPartitionOfLeader": (self._add_partition_of_leader, self._of_batch),
             "Verify": (self._verify, _nobody),
@@ -49,10 +60,10 @@ class TransactionSystem(RewindingSystem):
                 self._acknowledge_append,
                 lambda c, tenure: self._world.origin_of_append(c, tenure),
             ),
-            "FailAppend": (lambda c: self._world.state.fail(c), _nobody),
+            "FailAppend": (self._fail_append, _nobody),
             "AcknowledgeMarker": (self._acknowledge_marker, _nobody),
             "CompleteTransaction": (
-                lambda c: self._appending_task(c, "write-txn-completion"),
+                lambda c: self._appending(self._world.brokers[c].complete_transaction),
                 _nobody,
             ),
             "Elect": (self._elect, _nobody),
@@ -63,15 +74,15 @@ class TransactionSystem(RewindingSystem):
             "Replicate": (lambda p: self._world.partitions[p].replicate(), _nobody),
             "ElectLeader": (lambda p, end: self._world.partitions[p].elect(end), _nobody),
         }
-        self._rewinder = Rewinder(self, apart=(self._actions, self._settings))
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
     def reset(self, initial: Mapping[str, Value]) -> None:
         """The first coordinator has given instance `a` its epoch."""
-        self._rewinder.forget()
         leader = str(initial["leader"])
-        self._world = TransactionWorld(self._settings, leader)
+        clock = MockClock()
+        parts = self._parts(self._settings, leader, clock)
+        self._world = TransactionWorld(self._settings, parts, clock)
         self._world.brokers[leader].elect(1)
         self._world.brokers[leader].load()
         self._world.tick(StepOrigin(client="a"))
@@ -88,26 +99,6 @@ class TransactionSystem(RewindingSystem):
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""
         return self._world.observe()
-
-    # ---- Offers ----------------------------------------------------------------------------
-
-    @property
-    def offerable(self) -> frozenset[str]:
-        """What brokers do with the requests that have arrived, and by themselves."""
-        return OFFERABLE
-
-    def offers(self) -> frozenset[Action]:
-        """What they would do now: each step is tried and taken back."""
-        before = self.snapshot()
-        offered = set()
-        for action in candidates(self._world):
-            try:
-                self.apply(action)
-                offered.add(action)
-            except (ActionRefused, KafkaException):
-                pass
-            self.restore(before)
-        return frozenset(offered)
 
     # ---- instances -------------------------------------------------------------------------
 
@@ -130,29 +121,28 @@ class TransactionSystem(RewindingSystem):
     def _of_batch(self, name: str, partition: str) -> StepOrigin:
         return StepOrigin(txn=self._world.waiting(name, partition)[0].txn)
 
-    def _appending_task(self, name: str, task: str) -> None:
-        self._appending(lambda: self._world.brokers[name].tasks.run(task))
-
     def _init_producer_id(self, name: str, client: str) -> None:
         self._appending(lambda: self._world.brokers[name].init_producer_id(client))
 
     def _appending(self, request: Callable[[], None]) -> None:
-        before = len(self._world.state.appends)
+        before = len(self._world.state.in_flight)
         request()
-        if len(self._world.state.appends) == before:
+        if len(self._world.state.in_flight) == before:
             raise ActionRefused("the coordinator appends nothing")
 
     def _begin_fence(self, name: str) -> None:
         """An instance asks for an epoch; if none does, the transaction's time is over."""
-        broker = self._world.brokers[name]
         asking = self._world.clients.names_in("Initializing")
-        was_fenced = broker.is_fenced
-        if asking:
-            broker.init_producer_id(asking[0])
-        else:
-            broker.time_out()
-        if was_fenced or not broker.is_fenced:
+        was_fenced = self._is_fenced(name)
+        if not asking:
+            self._world.time_out()
+        self._world.brokers[name].begin_fence(asking[0] if asking else None)
+        if was_fenced or not self._is_fenced(name):
             raise ActionRefused(f"{name} fences no transaction")
+
+    def _is_fenced(self, name: str) -> bool:
+        known = self._world.brokers[name].known
+        return known is not None and known.pending == FENCING
 
     def _add_partition_of_client(self, name: str, client: str, partition: str) -> None:
         self._add_partition(name, partition, self._world.clients.by_name[client].epoch)
@@ -174,25 +164,32 @@ class TransactionSystem(RewindingSystem):
     def _handle_end_txn(self, name: str, txn: int, commits: bool) -> None:
         broker = self._world.brokers[name]
         epoch = self._world.network.epoch_of_end(txn, commits=commits)
-        is_fenced = broker.is_fenced
+        is_fenced = self._is_fenced(name)
         self._appending(lambda: broker.end_transaction(txn, epoch, commits=commits))
         if is_fenced:
-            broker.tasks.run("end-fence")  # finds that the client was faster
+            broker.end_fence()  # finds that the client was faster
 
     def _acknowledge_append(self, name: str, tenure: int) -> None:
         self._world.state.acknowledge(name, tenure)
         self._world.network.send_markers(self._world.brokers[name].sent_markers())
 
+    def _fail_append(self, name: str) -> None:
+        tenure = self._world.state.tenure
+        if any(
+            append.record.txn_state in COMPLETES
+            for append in self._world.state.in_flight
+            if (append.broker, append.tenure) == (name, tenure)
+        ):
+            raise ActionRefused("the append of a completion is repeated for ever")
+        self._world.state.fail(name)
+
     def _acknowledge_marker(self, name: str, partition: str) -> None:
         """The partition's leader answers that the marker is replicated."""
         broker = self._world.brokers[name]
-        replicated = self._world.partitions[partition].replicated_markers()
         for sent in self._world.network.markers.values():
-            entry = sent.entry
-            is_own = sent.partition == partition and entry.coordinator_epoch == broker.tenure
-            written = (entry.producer_epoch, broker.tenure, entry.is_commit, sent.start)
-            if is_own and written in replicated:
-                broker.complete_markers(sent.request)
+            is_own = sent.partition == partition and sent.coordinator_epoch == broker.tenure
+            if is_own and self._world.partitions[partition].has_replicated(sent):
+                broker.complete_marker(sent)
                 self._world.network.answered_marker(sent)
                 return
         raise ActionRefused(f"{partition} has no marker of {name}")
@@ -206,7 +203,7 @@ class TransactionSystem(RewindingSystem):
         broker, state = self._world.brokers[name], self._world.state
         broker.load()
         if self._settings.replicates_loads:
-            state.replicate(state.log.log_end_offset)
+            state.replicate()
         self._world.network.send_markers(broker.sent_markers())
 
     # ---- partitions ------------------------------------------------------------------------
@@ -221,7 +218,40 @@ class TransactionSystem(RewindingSystem):
 
     def _write_marker(self, partition: str, txn: int, coordinator_epoch: int) -> None:
         sent = self._world.network.marker(partition, txn, coordinator_epoch)
-        self._world.partitions[partition].write_marker(sent.entry, sent.start)
+        self._world.partitions[partition].write_marker(sent)
+
+
+class TransactionSystem(RewindingSystem, TransactionSteps):
+    """The same of `impl`."""
+
+    repeatable = True
+
+    def __init__(self, constants: Mapping[str, Value]) -> None:
+        super().__init__(TransactionSettings.of(constants), impl_parts)
+        self._rewinder = Rewinder(self, apart=(self._actions, self._settings))
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        """See `TransactionSteps.reset`."""
+        self._rewinder.forget()
+        super().reset(initial)
+
+    @property
+    def offerable(self) -> frozenset[str]:
+        """What brokers do with the requests that have arrived, and by themselves."""
+        return OFFERABLE
+
+    def offers(self) -> frozenset[Action]:
+        """What they would do now: each step is tried and taken back."""
+        before = self.snapshot()
+        offered = set()
+        for action in candidates(self._world):
+            try:
+                self.apply(action)
+                offered.add(action)
+            except (ActionRefused, KafkaException):
+                pass
+            self.restore(before)
+        return frozenset(offered)
 
 
 def _nobody(*_args: object) -> StepOrigin:

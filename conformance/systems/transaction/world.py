@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from conformance.systems.protocol import ActionRefused, Observation
-from conformance.systems.transaction.broker import CoordinatorBroker
+from conformance.systems.transaction.broker import TIMEOUT_MS, CoordinatorBroker
 from conformance.systems.transaction.instances import ProducerInstances
 from conformance.systems.transaction.network import TransactionNetwork
 from conformance.systems.transaction.observation import (
@@ -14,60 +17,89 @@ from conformance.systems.transaction.observation import (
     record_of,
     verification_of,
 )
-from conformance.systems.transaction.partition import PartitionLeader, TransactionBatch
+from conformance.systems.transaction.partition import PartitionLeader
+from conformance.systems.transaction.parts import (
+    Coordinator,
+    StatePartition,
+    TransactionBatch,
+    TransactionPartition,
+)
 from conformance.systems.transaction.settings import TransactionSettings
 from conformance.systems.transaction.state_log import StateLog
 from conformance.tla import make_function
-from impl.clock import MockClock
+from impl.clock import Clock, MockClock
 from impl.transaction.transaction_state_manager import TransactionConfig
 from impl.types import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionParts:
+    """What is under test, by name."""
+
+    state: StatePartition
+    brokers: Mapping[str, Coordinator]
+    partitions: Mapping[str, TransactionPartition]
+
+
+def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> TransactionParts:
+    """Those of `impl`. Each partition is led by a broker of its own: each marker is a request."""
+
+    def leader_of(partition: TopicPartition) -> int:
+        return settings.partitions.index(partition.topic)
+
+    state = StateLog(leader)
+    config = TransactionConfig(transaction_version=settings.version, num_partitions=1)
+    return TransactionParts(
+        state,
+        {
+            name: CoordinatorBroker(name, state, leader_of, clock, config)
+            for name in settings.coordinators
+        },
+        {
+            name: PartitionLeader(
+                name,
+                clock,
+                settings.of_partitions,
+                is_offsets=name in settings.offsets_partitions,
+            )
+            for name in settings.partitions
+        },
+    )
 
 
 class TransactionWorld:
     """The objects of one run. Each step takes a millisecond, by which records name their step."""
 
-    def __init__(self, settings: TransactionSettings, leader: str) -> None:
+    def __init__(
+        self, settings: TransactionSettings, parts: TransactionParts, clock: MockClock
+    ) -> None:
         self.settings = settings
         self.origins: dict[int, StepOrigin] = {}
-        self._clock = MockClock()
-        self.state = StateLog(leader)
-        config = TransactionConfig(transaction_version=settings.version, num_partitions=1)
-        self.brokers = {
-            name: CoordinatorBroker(name, self.state, self._leader_of, self._clock, config)
-            for name in settings.coordinators
-        }
-        self.partitions = {
-            name: PartitionLeader(
-                name,
-                self._clock,
-                settings.of_partitions,
-                is_offsets=name in settings.offsets_partitions,
-            )
-            for name in settings.partitions
-        }
+        self._clock = clock
+        self.state, self.brokers, self.partitions = parts.state, parts.brokers, parts.partitions
         self.network = TransactionNetwork(settings.late, self.origins)
         self.clients = ProducerInstances(settings.clients, self.network, settings.version)
-
-    def _leader_of(self, partition: TopicPartition) -> int:
-        """Each partition is led by a broker of its own, so that each marker is a request."""
-        return self.settings.partitions.index(partition.topic)
 
     def tick(self, origin: StepOrigin) -> None:
         """The next step begins."""
         self._clock.sleep(1)
         self.origins[self._clock.milliseconds()] = origin
 
+    def time_out(self) -> None:
+        """The open transaction has taken longer than its time-out."""
+        self._clock.sleep(TIMEOUT_MS + 1)
+
     def origin_of_append(self, name: str, tenure: int) -> StepOrigin:
         """A completion is prepared as the decision is applied."""
-        for append in self.state.appends:
+        for append in self.state.in_flight:
             if (append.broker, append.tenure) == (name, tenure):
                 return self.origins[append.record.txn_last_update_timestamp]
         return StepOrigin()
 
     def waiting(self, name: str, partition: str) -> list[TransactionBatch]:
         """The batches to ask the coordinator about; those of the epoch that it knows come first."""
-        metadata = self.brokers[name].metadata
-        epoch = None if metadata is None else metadata.current.producer_epoch
+        known = self.brokers[name].known
+        epoch = None if known is None else known.current.producer_epoch
         waiting = [v.batch for v in self.partitions[partition].verifications if not v.is_verified]
         if not waiting:
             raise ActionRefused(f"{partition} verifies nothing")
@@ -85,15 +117,15 @@ class TransactionWorld:
                 "leader": self.state.leader,
                 "tenure": self.state.tenure,
                 "transactionLog": tuple(record_of(r, origins) for r in self.state.records),
-                "replicated": self.state.log.high_watermark,
+                "replicated": self.state.high_watermark,
                 "coordinators": make_function(
                     {name: coordinator_of(b, origins) for name, b in self.brokers.items()}
                 ),
-                "calls": frozenset(append_of(a, origins) for a in self.state.appends),
+                "calls": frozenset(append_of(a, origins) for a in self.state.in_flight),
                 "requests": self.network.requests(),
                 "clients": self.clients.observe(),
                 "log": make_function({name: log_of(p, origins) for name, p in leaders}),
-                "highWatermark": make_function({name: p.log.high_watermark for name, p in leaders}),
+                "highWatermark": make_function({name: p.high_watermark for name, p in leaders}),
                 "entry": make_function({name: p.entry_epoch for name, p in leaders}),
                 "verifying": frozenset(
                     verification_of(v) for _, p in leaders for v in p.verifications

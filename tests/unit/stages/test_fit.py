@@ -23,6 +23,7 @@ DRIVES_KAFKA = {
     "IdempotentProduce",
     "Replication",
     "ReplicationInterruptedFetches",
+    "Transactions",
 }
 CONTEXT = Context()
 """Shared, so that a specification is parsed once."""

@@ -24,7 +24,7 @@ import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.common.MetadataVersion;
 
 /**
- * Drives Kafka's replication, group, runtime and produce classes as a harness says: lines of commands in, lines of answers out.
+ * Drives Kafka's classes as a harness says: lines of commands in, lines of answers out.
  *
  * <p>A line is {"id": number, "commands": [{"command": name, ...}, ...]}, its answer {"id": number,
  * "answers": [...]} with {"ok": value}, {"refused": why} or {"exception": trace} for each; nothing
@@ -40,6 +40,7 @@ public final class Bridge {
   private Groups groups;
   private Runtimes runtimes;
   private Produces produces;
+  private Transactions transactions;
   private Loads loads;
 
   private Bridge(File folder) {
@@ -125,6 +126,9 @@ public final class Bridge {
     if (name.startsWith(Produces.PREFIX)) {
       return produces().run(name, command);
     }
+    if (name.startsWith(Transactions.PREFIX)) {
+      return transactions().run(name, command);
+    }
     if (name.startsWith(Members.PREFIX)) {
       return members.run(name, command);
     }
@@ -173,6 +177,13 @@ public final class Bridge {
       produces = new Produces(folder);
     }
     return produces;
+  }
+
+  private Transactions transactions() {
+    if (transactions == null) {
+      transactions = new Transactions(folder);
+    }
+    return transactions;
   }
 
   private Loads loads() {

@@ -47,12 +47,18 @@ final class BrokerProcess {
     Host(int id, File directory, List<Integer> brokers) {
       this.id = id;
       this.directory = directory;
-      config = Kafka.callStatic(Kafka.type("kafka.server.KafkaConfig"), "fromProps", properties());
+      config = config(id, directory);
       quotas = quotas();
       stats = topicStats();
     }
 
-    private Properties properties() {
+    /** The KafkaConfig of a broker. */
+    static Object config(int id, File directory) {
+      Properties properties = properties(id, directory);
+      return Kafka.callStatic(Kafka.type("kafka.server.KafkaConfig"), "fromProps", properties);
+    }
+
+    private static Properties properties(int id, File directory) {
       Properties properties = new Properties();
       Map.ofEntries(
               Map.entry("process.roles", "broker"),

@@ -85,6 +85,17 @@ final class Kafka {
               "DelayedOperationPurgatory",
               List.of("kafka.server", "org.apache.kafka.server.purgatory")),
           Map.entry(
+              "EndTransactionMarker",
+              List.of("org.apache.kafka.common.record", "org.apache.kafka.common.record.internal")),
+          Map.entry(
+              "ControlRecordType",
+              List.of("org.apache.kafka.common.record", "org.apache.kafka.common.record.internal")),
+          Map.entry(
+              "TransactionLogValue",
+              List.of(
+                  "kafka.internals.generated",
+                  "org.apache.kafka.coordinator.transaction.generated")),
+          Map.entry(
               "FetchIsolation",
               List.of("org.apache.kafka.storage.internals.log", "org.apache.kafka.server.storage.log")),
           Map.entry(
@@ -167,6 +178,15 @@ final class Kafka {
         key ->
             Arrays.stream(key.type.getMethods())
                 .anyMatch(method -> method.getName().equals(key.name)));
+  }
+
+  /** Whether there is a public static method of that name. */
+  static boolean hasStaticMethod(Class<?> type, String name) {
+    return Arrays.stream(type.getMethods())
+        .anyMatch(
+            method ->
+                method.getName().equals(name)
+                    && java.lang.reflect.Modifier.isStatic(method.getModifiers()));
   }
 
   private static Object invoke(Class<?> type, Object target, String name, Object... arguments) {
@@ -387,19 +407,18 @@ final class Kafka {
     return new Wiring<>(longest, longest.getGenericParameterTypes());
   }
 
-  /** Calls the method of that name with as many arguments as it has. */
+  /** Calls the method of that name that has the most arguments; `value` says what each gets. */
   static Object wireCall(Object target, String name, Function<Type, Object> value) {
     Call key = new Call(target.getClass(), name, METHOD);
     return call(target, name, wired(WIRED.computeIfAbsent(key, Kafka::named).parameters, value));
   }
 
   private static Wiring<Method> named(Call key) {
-    for (Method method : key.type.getMethods()) {
-      if (method.getName().equals(key.name) && !method.isBridge()) {
-        return new Wiring<>(method, method.getGenericParameterTypes());
-      }
-    }
-    throw new Unsupported(key.type.getName() + " has no " + key.name);
+    return Arrays.stream(key.type.getMethods())
+        .filter(method -> method.getName().equals(key.name) && !method.isBridge())
+        .max(Comparator.comparingInt(Method::getParameterCount))
+        .map(method -> new Wiring<>(method, method.getGenericParameterTypes()))
+        .orElseThrow(() -> new Unsupported(key.type.getName() + " has no " + key.name));
   }
 
   /** The same of a static method. */

@@ -66,7 +66,7 @@ def scene_of(
     """The scene that says the behaviour, and its template. UserError if there is none."""
     if "fetchState" in behaviour.variables:
         return replica.ReplicaScene.of(behaviour), replica.TEMPLATE
-    if "tenure" in behaviour.variables:
+    if "shard" in behaviour.variables:
         return runtime.RuntimeScene.of(behaviour, constants), runtime.TEMPLATE
     raise Unsayable("it is of no protocol that tests are written for")
 

@@ -19,6 +19,7 @@ from conformance.systems.kafka.junit.runtime import RuntimeScene
 TABLE: Mapping[str, Deviation] = {item.id: item for item in KafkaFactory("4.4.0").deviations()}
 
 GROUPS = "no test is written for groups yet"
+TRANSACTIONS = "no test is written for transactions yet"
 UNSAYABLE = {
     "KAFKA-19274": "the epoch of a resignation is the publisher's, whom the test does not have",
     "KAFKA-20115": "a batch that stays open is seen by nobody outside of the runtime",
@@ -27,6 +28,9 @@ UNSAYABLE = {
     "initial-delay-prolonged-again": GROUPS,
     "replaced-member-not-new": GROUPS,
     **{ident: GROUPS for ident, item in TABLE.items() if item.specification == "ConsumerGroup"},
+    **{
+        ident: TRANSACTIONS for ident, item in TABLE.items() if item.specification == "Transactions"
+    },
 }
 
 

@@ -5,29 +5,14 @@ import java.io.IOException;
 import java.lang.reflect.Type;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.common.MetadataVersion;
-import org.apache.kafka.server.util.Scheduler;
-import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
-import org.apache.kafka.storage.internals.log.LogOffsetMetadata;
-import scala.Option;
 
 /** One broker's replica of a partition: a UnifiedLog on disk, with its ProducerStateManager. */
 final class ProducerLog {
-  static final int EXPIRATION_MS = 86_400_000;
-  private static final String PACKAGE = "org.apache.kafka.storage.internals.log.";
-  private static final Object STATS = BrokerProcess.topicStats();
-  private static final Object CONFIG =
-      Kafka.make(Kafka.type(PACKAGE + "LogConfig"), Map.of("segment.index.bytes", "1024"));
-
   /** A batch of the log, as its header says; the value is that of its first record. */
   record Batch(int epoch, int sequence, int size, int value, long offset, int leaderEpoch) {
     long end() {
@@ -46,48 +31,7 @@ final class ProducerLog {
   }
 
   private Object load(boolean clean) {
-    List<Object> booleans = new ArrayList<>(List.of(clean));
-    String scala = "kafka.log.UnifiedLog"; // up to 4.0
-    if (Kafka.exists(scala)) {
-      return Kafka.wireCall(Kafka.companion(scala), "apply", type -> argument(type, booleans));
-    }
-    Class<?> java = Kafka.type(PACKAGE + "UnifiedLog");
-    return Kafka.wireStatic(java, "create", type -> argument(type, booleans));
-  }
-
-  /** The first boolean says whether the last shutdown was clean; the others are about features. */
-  private Object argument(Type type, List<Object> booleans) {
-    Class<?> raw = Kafka.raw(type);
-    if (raw == boolean.class) {
-      return booleans.isEmpty() ? false : booleans.remove(0);
-    }
-    if (raw == long.class) {
-      return 0L; // where the log begins, and from where on a crash is recovered
-    }
-    if (raw == int.class) {
-      return EXPIRATION_MS; // time-outs and intervals of tasks that never run
-    }
-    if (raw == Optional.class || raw == Option.class) {
-      return Optional.empty();
-    }
-    if (raw == ConcurrentMap.class) {
-      return new ConcurrentHashMap<>();
-    }
-    if (raw == Scheduler.class) {
-      return new Virtual.ImmediateScheduler();
-    }
-    if (raw == Time.class) {
-      return clock;
-    }
-    return switch (raw.getSimpleName()) {
-      case "File" -> directory;
-      case "LogConfig" -> CONFIG;
-      case "BrokerTopicStats" -> STATS;
-      case "ProducerStateManagerConfig" -> Kafka.make(raw, EXPIRATION_MS, true);
-      case "LogDirFailureChannel" -> new LogDirFailureChannel(1);
-      case "LogOffsetsListener" -> Kafka.getStatic(raw, "NO_OP_OFFSETS_LISTENER");
-      default -> throw new Kafka.Unsupported("nothing is known to make a log with a " + raw);
-    };
+    return DiskLog.load(directory, clock, clean, true);
   }
 
   // ---- life --------------------------------------------------------------------------------
@@ -116,7 +60,7 @@ final class ProducerLog {
   }
 
   private void closeFiles() {
-    Kafka.callRenamed(log, "closeHandlers", "closeQuietly"); // renamed in 4.4
+    DiskLog.closeFiles(log);
   }
 
   /** Closes the files and removes them. */
@@ -127,7 +71,7 @@ final class ProducerLog {
 
   /** The producer is silent for as long as a broker remembers it. */
   void expire() {
-    clock.sleep(EXPIRATION_MS);
+    clock.sleep(DiskLog.EXPIRATION_MS);
     Kafka.call(log, "removeExpiredProducers", clock.milliseconds());
   }
 
@@ -154,24 +98,16 @@ final class ProducerLog {
   void fetchFrom(ProducerLog leader, int epoch) {
     long known = leader.highWatermark();
     if (endOffset() < leader.endOffset()) {
-      Object records = leader.copyOfBatchAt(endOffset());
+      Object records = DiskLog.copyOfBatchAt(leader.log, endOffset());
       Kafka.wireCall(log, "appendAsFollower", type -> appended(type, records, epoch));
     }
     advance(Math.min(endOffset(), known));
     leader.advance(endOffset());
   }
 
-  private Object copyOfBatchAt(long offset) {
-    Object isolation = Kafka.getStatic(Kafka.type("FetchIsolation"), "LOG_END");
-    Object records = Kafka.get(Kafka.call(log, "read", offset, 1, isolation, true), "records");
-    ByteBuffer copy = ByteBuffer.allocate((int) Kafka.call(records, "sizeInBytes"));
-    Kafka.call(records, "readInto", copy, 0);
-    return Kafka.callStatic(Kafka.type("MemoryRecords"), "readableRecords", copy);
-  }
-
   /** The watermark rises to this offset, or stays. */
   void advance(long offset) {
-    Kafka.call(log, "maybeIncrementHighWatermark", new LogOffsetMetadata(offset));
+    DiskLog.advance(log, offset);
   }
 
   /** Truncates what the leader does not have. */
@@ -197,13 +133,7 @@ final class ProducerLog {
 
   /** What is in the segments' files. */
   List<Batch> batches() {
-    List<Batch> batches = new ArrayList<>();
-    for (Object segment : Kafka.each(Kafka.call(log, "logSegments"))) {
-      for (Object batch : Kafka.each(Kafka.call(Kafka.call(segment, "log"), "batches"))) {
-        batches.add(batch(batch));
-      }
-    }
-    return batches;
+    return DiskLog.batches(log).map(ProducerLog::batch).toList();
   }
 
   private static Batch batch(Object batch) {

@@ -1,0 +1,174 @@
+"""Kafka's own coordinator of transactions and its partitions under the law of Transactions.tla."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.errors import UserError
+from conformance.modelcheck.cache import Cache
+from conformance.modelcheck.check import CheckOptions
+from conformance.stages.context import Context, one_model, workbench
+from conformance.stages.replay import replay
+from conformance.stages.suite import make_suite
+from conformance.systems.external import CHANNELS
+from conformance.systems.protocol import ActionRefused
+from conformance.systems.transaction.bridged import KafkaTransactionSystem
+from conformance.tla import Action, Fn, Value
+from conformance.verdict import Verdict
+from tests.kafka_needed import jars_or_skip
+
+pytestmark = pytest.mark.tlc
+
+NEWEST = "4.4.0"
+MODELS = ["v2-instances-1-transaction", "v2-append-failures-1-batch", "v1"]
+OF_OLDER = [
+    ("v1-instances-1-transaction", "3.9.1"),
+    ("v2-4-0-instances-1-transaction", "4.0.0"),
+    ("v2-4-0-instances-1-transaction", "4.1.0"),
+    ("v2-instances-1-transaction", "4.2.0"),
+]
+"""With what the table of deviations knows set aside: Scala's log and metadata, then Java's."""
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
+    """State graphs of their own; the JVMs end with the module."""
+    yield Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))), seed=3)
+    CHANNELS.close()
+
+
+@pytest.mark.parametrize(("model", "version"), [*((model, NEWEST) for model in MODELS), *OF_OLDER])
+def test_random_walks_agree(context: Context, model: str, version: str) -> None:
+    jars_or_skip(version)
+    bench = workbench(context, one_model(f"transaction/{model}"), f"kafka-{version}")
+    walks = make_suite(context, "walks", bench.graph, bench.prepared, walks=20, length=30)
+
+    result = replay(context, bench, walks)
+
+    assert result.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "reason"),
+    [
+        ("v2", "3.9.1", "before 4.0"),
+        ("v2", "4.1.0", "from 4.2 on"),
+        ("v2-4-0", "4.2.0", "from 4.2 on"),
+    ],
+)
+def test_another_version_of_the_protocol_is_refused(
+    context: Context, model: str, version: str, reason: str
+) -> None:
+    with pytest.raises(UserError, match=reason):
+        workbench(context, one_model(f"transaction/{model}"), f"kafka-{version}")
+
+
+def driven(context: Context, model: str, version: str) -> KafkaTransactionSystem:
+    """To be driven by hand."""
+    jars_or_skip(version)
+    bench = workbench(
+        context, one_model(f"transaction/{model}"), f"kafka-{version}", with_graph=False
+    )
+    system = bench.make_system()
+    assert isinstance(system, KafkaTransactionSystem)
+    system.reset({"leader": "c1"})
+    return system
+
+
+def late_marker(system: KafkaTransactionSystem) -> None:
+    """One transaction is committed; its marker comes once more while the next one is open."""
+    transaction: tuple[tuple[Value, ...], ...] = (
+        ("SendBatch", "a", "p"),
+        ("StartVerification", "p", "TXN", 0),
+        ("AddPartitionOfLeader", "c1", "p"),
+        ("AcknowledgeAppend", "c1", 1),
+        ("Verify", "c1", "p"),
+        ("AppendBatch", "p", "TXN", 0),
+    )
+    first: list[tuple[Value, ...]] = [
+        ("BeginTransaction", "a"),
+        *transaction,
+        ("EndTransaction", "a", True),
+    ]
+    first += [("HandleEndTxn", "c1", "TXN", True), ("AcknowledgeAppend", "c1", 1)]
+    first += [("TakeEnd", "a", "c1"), ("WriteMarker", "p", "TXN", 1)]
+    first += [("AcknowledgeMarker", "c1", "p"), ("CompleteTransaction", "c1")]
+    first += [("AcknowledgeAppend", "c1", 1)]
+    again: tuple[Value, ...] = ("WriteMarker", "p", "TXN", 1)
+    steps = [(1, step) for step in first]
+    steps += [(2, step) for step in (("BeginTransaction", "a"), *transaction)]
+    steps += [(1, again)]
+    for number, (name, *args) in steps:
+        values = tuple(number if value == "TXN" else value for value in args)
+        system.apply(Action(str(name), values))
+
+
+ZOMBIE: tuple[tuple[Value, ...], ...] = (
+    ("BeginTransaction", "a"),
+    ("AddPartitionOfClient", "c1", "a", "p"),
+    ("AcknowledgeAppend", "c1", 1),
+    ("TakeAdded", "a", "c1", "p"),
+    ("SendBatch", "a", "p"),
+    ("EndTransaction", "a", False),
+    ("HandleEndTxn", "c1", 1, False),
+    ("Elect", "c2", 3),
+    ("Load", "c2"),
+    ("WriteMarker", "p", 1, 2),
+    ("AcknowledgeMarker", "c2", "p"),
+    ("CompleteTransaction", "c2"),
+    ("AcknowledgeAppend", "c2", 2),
+    ("StartVerification", "p", 1, 0),
+    ("Verify", "c1", "p"),
+    ("AppendBatch", "p", 1, 0),
+)
+"""The counterexample of boundary-v1-zombie-verifies, with the completion before the late batch."""
+
+
+def kinds(system: KafkaTransactionSystem) -> list[object]:
+    log = system.observe()["log"]
+    assert isinstance(log, Fn)
+    records = log["p"]
+    assert isinstance(records, tuple)
+    return [record["kind"] for record in records if isinstance(record, Fn)]
+
+
+def test_up_to_4_1_a_late_marker_ends_the_next_transaction(context: Context) -> None:
+    """KAFKA-19446; the model is boundary-v2-4-0-late-marker."""
+    system = driven(context, "boundary-v2-4-0-late-marker", "4.1.0")
+
+    late_marker(system)
+
+    assert kinds(system) == ["data", "Committed", "data", "Committed"]
+    system.close()
+
+
+def test_from_4_2_on_a_late_marker_is_refused(context: Context) -> None:
+    """KIP-1228."""
+    system = driven(context, "v2", "4.2.0")
+
+    with pytest.raises(ActionRefused, match="InvalidProducerEpoch"):
+        late_marker(system)
+
+    assert kinds(system) == ["data", "Committed", "data"]
+    system.close()
+
+
+@pytest.mark.parametrize("version", ["3.9.1", NEWEST])
+def test_version_1_a_replaced_coordinator_verifies_a_late_batch(
+    context: Context, version: str
+) -> None:
+    """The batch hangs: no marker comes behind it, and the transaction is complete."""
+    system = driven(context, "boundary-v1-zombie-verifies", version)
+
+    for name, *args in ZOMBIE:
+        system.apply(Action(str(name), tuple(args)))
+
+    assert kinds(system) == ["Aborted", "data"]
+    log = system.observe()["transactionLog"]
+    assert isinstance(log, tuple)
+    last = log[-1]
+    assert isinstance(last, Fn)
+    assert last["state"] == "CompleteAbort"
+    system.close()
