@@ -33,6 +33,7 @@ from conformance.registry import factory_path
 from conformance.report import card as cards
 from conformance.report.card import ScoreCard
 from conformance.stages.score import card_of
+from conformance.tla import load_json
 
 _CLIENT = "client:"
 _LONGEST = 80
@@ -149,11 +150,11 @@ def _read(work: CommandSession, file: Path) -> ScoreCard:
     text = read_text(file)
     try:
         return cards.load(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, DataError):
         pass
     try:
-        system = msgspec.json.decode(text, type=_Named).system
-    except msgspec.MsgspecError as error:
+        system = msgspec.convert(load_json(text), type=_Named).system
+    except (msgspec.MsgspecError, DataError) as error:
         raise DataError(f"{file} is neither a card.json nor a report.json: {error}.") from error
     factory = ""
     with suppress(UserError):  # the run was another machine's, where this system has a name

@@ -243,6 +243,59 @@ FILES = (
         "json",
         repeated=(('"time":', '"time": 1, "time":'),),
     ),
+    File(
+        "history.ndjson",
+        ("history history.ndjson -o judged",),
+        '{"process":"p","type":"ok","f":"send","start":10,"time":20,'
+        '"sent":[{"key":"@NAME@","value":"a","offset":@NUMBER@}]}\n'
+        '{"process":"c","type":"ok","f":"poll","time":30,'
+        '"polled":[{"key":"@NAME@","value":"a","offset":1}]}\n',
+        "json",
+        repeated=(('"time":20', '"time":15,"time":20'), ('"value":"a"', '"value":"b","value":"a"')),
+    ),
+    File(
+        "history.edn",
+        ("history history.edn -o judged",),
+        "{:process 0, :type :invoke, :f :txn, :time 10, :value [[:send @NUMBER@ 7]]}\n"
+        "{:process 0, :type :ok, :f :txn, :time 20, :value [[:send @NUMBER@ [0 7]]]}\n"
+        "{:process 1, :type :invoke, :f :poll, :time 30, :value [[:poll]]}\n"
+        "{:process 1, :type :ok, :f :poll, :time 40, :value [[:poll {1 [[0 7]]}]]}\n",
+        "edn",
+        repeated=((":time 20", ":time 15, :time 20"),),
+    ),
+    File(
+        "described.toml",
+        ("bugs --history described.toml",),
+        '[[bug]]\nname = "@NAME@"\ndescription = "d"\npatch = "patch@NUMBER@.diff"\n',
+        "toml",
+        repeated=(("description =", 'description = "c"\ndescription ='),),
+    ),
+    File(
+        "departures.toml",
+        ("score wire:127.0.0.1:1 --model group/maximum-size-2m --deviations departures.toml",),
+        '[[deviation]]\nid = "d@NUMBER@"\ntitle = "@NAME@"\nseverity = "harmless"\n'
+        "shown = { groupState = { '\"Empty\"' = '\"Dead\"' } }\n",
+        "toml",
+        repeated=(("title =", 'title = "s"\ntitle ='),),
+    ),
+    File(
+        "card/card.json",
+        ("score card/card.json -o cards", "score card/card.json card/card.json --compare"),
+        '{"schema":1,"system":"@NAME@","version":"0.1.0","tier":"ci","seed":1,"incomplete":false,'
+        '"areas":[{"id":"static-membership","title":"Static members","kips":[],"requests":[],'
+        '"suites":[{"name":"group/static-3m","standing":"agrees","tests":@NUMBER@,"passed":1,'
+        '"failed":0,"steps":5,"reason":"","departures":[]}]}]}',
+        "json",
+        repeated=(('"steps":5', '"steps":4,"steps":5'),),
+    ),
+    File(
+        "releases/group.json",
+        ("versions delayed/cancelled-key --system group -o releases",),
+        '{"schema":1,"system":"group","deviations":{},"suites":{"@NAME@":'
+        '{"answer":"agrees","key":"k","tests":@NUMBER@,"steps":5}}}',
+        "json",
+        repeated=(('"tests":', '"tests":2,"tests":'),),
+    ),
 )
 
 

@@ -8,11 +8,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.main import load
-from conformance.errors import UserError
+from conformance.errors import DataError, UserError
 from conformance.report import card as cards
 from conformance.report.card import ScoreCard, Standing
 from conformance.stages.score import card_of
@@ -191,6 +192,22 @@ def test_the_report_of_another_command_is_refused(tmp_path: Path) -> None:
 def test_a_card_is_read_as_it_was_written(tmp_path: Path) -> None:
     made = card(tmp_path, failing())
     assert cards.load(cards.dumps(made)) == made
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"schema": 1', '"schema": 2, "schema": 1'),
+        ('"tests": ', '"tests": -'),
+        ('"schema": 1', '"schema": ' + "[" * 100_000),
+    ],
+    ids=["a key twice", "a count below 0", "lists that lie deep"],
+)
+def test_a_damaged_card_is_none(tmp_path: Path, old: str, new: str) -> None:
+    text = cards.dumps(card(tmp_path, GATE))
+    assert old in text
+    with pytest.raises((DataError, msgspec.ValidationError)):
+        cards.load(text.replace(old, new, 1))
 
 
 def test_the_same_run_at_another_pace_gives_the_same_card(tmp_path: Path) -> None:
