@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.main import load
-from conformance.errors import DataError, UserError
+from conformance.errors import DataError, ExitCode, UserError
 from conformance.report import card as cards
 from conformance.report.card import ScoreCard, Standing
 from conformance.stages.score import card_of
@@ -311,6 +311,19 @@ def score(*args: str) -> tuple[int, str]:
     result = CliRunner().invoke(load("score"), list(args))
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, result.stdout + result.stderr
+
+
+def test_the_command_says_what_is_wrong_with_a_card(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = cards.dumps(card(tmp_path, GATE))
+    Path("card.json").write_text(text.replace('"tests": ', '"tests": -', 1))
+
+    code, said = score("card.json")
+
+    assert code == ExitCode.USAGE
+    assert "neither a card.json nor a report.json: Expected `int` >= 0" in " ".join(said.split())
 
 
 def test_the_command_writes_cards_of_reports_and_compares_them(
