@@ -156,11 +156,7 @@ def test_a_system_that_fits_is_driven(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("spec", "name"),
-    zip(
-        sorted(KAFKA_DRIVES),
-        cycle(("replay", "explore", "record")),
-        strict=False,
-    ),
+    [*zip(sorted(KAFKA_DRIVES), cycle(("replay", "explore", "record")), strict=False)],
 )
 def test_kafkas_classes_are_driven_by_what_they_take(spec: str, name: str, tmp_path: Path) -> None:
     jars_or_skip("4.4.0")
