@@ -244,26 +244,6 @@ FILES = (
         repeated=(('"time":', '"time": 1, "time":'),),
     ),
     File(
-        "history.ndjson",
-        ("history history.ndjson -o judged",),
-        '{"process":"p","type":"ok","f":"send","start":10,"time":20,'
-        '"sent":[{"key":"@NAME@","value":"a","offset":@NUMBER@}]}\n'
-        '{"process":"c","type":"ok","f":"poll","time":30,'
-        '"polled":[{"key":"@NAME@","value":"a","offset":1}]}\n',
-        "json",
-        repeated=(('"time":20', '"time":15,"time":20'), ('"value":"a"', '"value":"b","value":"a"')),
-    ),
-    File(
-        "history.edn",
-        ("history history.edn -o judged",),
-        "{:process 0, :type :invoke, :f :txn, :time 10, :value [[:send @NUMBER@ 7]]}\n"
-        "{:process 0, :type :ok, :f :txn, :time 20, :value [[:send @NUMBER@ [0 7]]]}\n"
-        "{:process 1, :type :invoke, :f :poll, :time 30, :value [[:poll]]}\n"
-        "{:process 1, :type :ok, :f :poll, :time 40, :value [[:poll {1 [[0 7]]}]]}\n",
-        "edn",
-        repeated=((":time 20", ":time 15, :time 20"),),
-    ),
-    File(
         "described.toml",
         ("bugs --history described.toml",),
         '[[bug]]\nname = "@NAME@"\ndescription = "d"\npatch = "patch@NUMBER@.diff"\n',
