@@ -33,6 +33,7 @@ from conformance.registry import factory_path
 from conformance.report import card as cards
 from conformance.report.card import ScoreCard
 from conformance.stages.score import card_of
+from conformance.tla import load_json
 
 _CLIENT = "client:"
 _LONGEST = 80
@@ -149,21 +150,24 @@ def _read(work: CommandSession, file: Path) -> ScoreCard:
     text = read_text(file)
     try:
         return cards.load(text)
-    except msgspec.MsgspecError:
-        pass
+    except (msgspec.MsgspecError, DataError) as error:
+        refused = DataError(f"{file} is neither a card.json nor a report.json: {error}.")
     try:
-        system = msgspec.json.decode(text, type=_Named).system
-    except msgspec.MsgspecError as error:
-        raise DataError(f"{file} is neither a card.json nor a report.json: {error}.") from error
+        named = msgspec.convert(load_json(text), type=_Named)
+    except (msgspec.MsgspecError, DataError):
+        raise refused from None
+    if named.areas is not None:
+        raise refused
     factory = ""
     with suppress(UserError):  # the run was another machine's, where this system has a name
-        factory = _factory(work, system or None)
+        factory = _factory(work, named.system or None)
     return card_of(file, factory)
 
 
 class _Named(msgspec.Struct):
-    """What of a report is needed to find the table of its system."""
+    """What of a report is needed to find the table of its system; a card has areas."""
 
+    areas: object = None
     system: str = ""
 
 

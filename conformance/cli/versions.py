@@ -35,6 +35,7 @@ from conformance.stages.deviations import deviations
 from conformance.stages.versions import ModelOutcome, Trial, VersionCell
 from conformance.stages.versions import versions as versions_stage
 from conformance.tla import Tools, find_tools
+from conformance.verdict import Verdict
 
 _ALL_SYSTEMS = (f"kafka-{RELEASES[0]}..{RELEASES[-1]}", f"broker-4.0.0..{RELEASES[-1]}")
 """Of --all without --system: KIP-848's groups can be driven through the port from 4.0 on."""
@@ -102,6 +103,9 @@ def versions(
         cells = versions_stage(context, chosen, systems, store)
         work.header["matrix"] = _object(cells)
         work.closing = "\n".join(_table(cells))
+        if idle := undriven(cells):
+            work.extra.append(Verdict.INCONCLUSIVE)
+            work.say(f"nothing was compared, since no model here drives it: {', '.join(idle)}")
 
 
 def _paths(context: Context, system: str, store: _Records | None) -> None:
@@ -196,6 +200,14 @@ def _releases(name: str) -> Iterator[str]:
             f"to {RELEASES[-1]}. Write the older one first."
         )
     yield from (f"{family}-{release}" for release in between)
+
+
+def undriven(cells: Sequence[VersionCell]) -> tuple[str, ...]:
+    """The systems that no model drove: nothing is known of them, so the run is no pass."""
+    driven = {cell.system for cell in cells if cell.answer is not ModelOutcome.LEFT_OUT}
+    return tuple(
+        name for name in dict.fromkeys(cell.system for cell in cells) if name not in driven
+    )
 
 
 def _object(cells: Sequence[VersionCell]) -> dict[str, JsonValue]:

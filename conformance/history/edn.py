@@ -86,9 +86,12 @@ def _collection(opening: str, tokens: Iterator[str], depth: int) -> Edn:
                 return items
             if len(items) % 2:
                 raise ValueError("a map has a key without a value")
-            return {
+            values = {
                 _hashable(key): value for key, value in zip(items[::2], items[1::2], strict=True)
             }
+            if len(values) < len(items) // 2:
+                raise ValueError("a map has a key twice")
+            return values
         items.append(_value(token, tokens, depth + 1))
     raise ValueError("the line ends amid a value")
 

@@ -18,6 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
+from conformance.errors import DataError
+from conformance.tla import load_json
+
 Scalar = str | int
 Offset = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Time = Annotated[int, msgspec.Meta(ge=-(1 << 63) + 1, le=(1 << 63) - 1)]
@@ -151,7 +154,7 @@ def _schema_of(data: bytes) -> pa.Schema | None:
     for line in data[: 1 << 16].split(b"\n")[:200]:
         try:
             parsed = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if not isinstance(parsed, dict):
             return None
@@ -193,8 +196,6 @@ def _in_form(table: pa.Table) -> bool:
 
 # --- line by line --------------------------------------------------------------------------------
 
-_DECODER = msgspec.json.Decoder(LoggedOperation)
-
 
 def _one_by_one(data: bytes, first: int, *, cut: bool) -> LineBlock:
     lines = data.split(b"\n")
@@ -208,8 +209,8 @@ def _one_by_one(data: bytes, first: int, *, cut: bool) -> LineBlock:
         if not line.strip():
             continue
         try:
-            operation = _DECODER.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            operation = msgspec.convert(load_json(line), LoggedOperation)
+        except (msgspec.ValidationError, DataError) as error:
             last = cut and place == len(lines) - 1
             why = "the file ends amid it" if last else str(error)
             reasons[why] += 1

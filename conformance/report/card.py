@@ -8,15 +8,20 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from html import escape
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 from msgspec.structs import replace
 
 from conformance.printable import counted, printable
 from conformance.report.badge import badge
+from conformance.tla import load_json
 from conformance.verdict import Verdict
 
 CARD_SCHEMA = 1
+
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Standing(StrEnum):
@@ -34,7 +39,7 @@ class Departure(msgspec.Struct, frozen=True):
     """What a system does otherwise."""
 
     title: str
-    count: int = 0
+    count: Count = 0
     """How often it was met; 0: that was not counted."""
     consequence: str = ""
     story: str = ""
@@ -47,10 +52,10 @@ class ScoreSuite(msgspec.Struct, frozen=True):
 
     name: str
     standing: Standing
-    tests: int = 0
-    passed: int = 0
-    failed: int = 0
-    steps: int = 0
+    tests: Count = 0
+    passed: Count = 0
+    failed: Count = 0
+    steps: Count = 0
     reason: str = ""
     departures: tuple[Departure, ...] = ()
 
@@ -132,8 +137,8 @@ def dumps(card: ScoreCard) -> str:
 
 
 def load(text: str) -> ScoreCard:
-    """A card that `dumps` has written; msgspec.ValidationError if it is none."""
-    return msgspec.json.decode(text, type=ScoreCard)
+    """A card that `dumps` has written; msgspec.ValidationError or DataError if it is none."""
+    return msgspec.convert(load_json(text), type=ScoreCard)
 
 
 def badge_of(card: ScoreCard) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from conformance.errors import DataError
 from conformance.files import written_aside
 from conformance.inputs import read_text
+from conformance.tla import load_json
 
 RECORD_SCHEMA = 1
 PAGE = "matrix.md"
@@ -50,8 +51,8 @@ def file_of(folder: Path, system: str) -> Path:
 def load(file: Path) -> ReleaseRecord:
     """A record. DataError if the file holds none."""
     try:
-        return msgspec.json.decode(read_text(file), type=ReleaseRecord)
-    except msgspec.MsgspecError as error:
+        return msgspec.convert(load_json(read_text(file)), type=ReleaseRecord)
+    except (msgspec.MsgspecError, DataError) as error:
         raise DataError(
             f"{file} is no record of a release: {error}. Remove it and run `kconform versions` "
             "again."

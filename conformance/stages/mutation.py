@@ -12,6 +12,7 @@ import conformance
 from conformance.errors import DataError
 from conformance.printable import counted
 from conformance.stages.context import Context, stage
+from conformance.tla import load_json
 from conformance.verdict import Verdict
 
 FILE = "mutation.json"
@@ -68,8 +69,8 @@ def mutation(context: Context, output: Path) -> None:
 
 def _read(path: Path) -> Score:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Score)
-    except (OSError, msgspec.DecodeError) as error:
+        return msgspec.convert(load_json(path.read_bytes()), type=Score)
+    except (OSError, msgspec.MsgspecError, DataError) as error:
         raise DataError(
             f"{path} is not a mutation score: {error}. Measure it again with `tox run -e "
             "mutation`, or remove it."

@@ -243,6 +243,39 @@ FILES = (
         "json",
         repeated=(('"time":', '"time": 1, "time":'),),
     ),
+    File(
+        "described.toml",
+        ("bugs --history described.toml",),
+        '[[bug]]\nname = "@NAME@"\ndescription = "d"\npatch = "patch@NUMBER@.diff"\n',
+        "toml",
+        repeated=(("description =", 'description = "c"\ndescription ='),),
+    ),
+    File(
+        "departures.toml",
+        ("score wire:127.0.0.1:1 --model group/maximum-size-2m --deviations departures.toml",),
+        '[[deviation]]\nid = "d@NUMBER@"\ntitle = "@NAME@"\nseverity = "harmless"\n'
+        "shown = { groupState = { '\"Empty\"' = '\"Dead\"' } }\n",
+        "toml",
+        repeated=(("title =", 'title = "s"\ntitle ='),),
+    ),
+    File(
+        "card/card.json",
+        ("score card/card.json -o cards", "score card/card.json card/card.json --compare"),
+        '{"schema":1,"system":"@NAME@","version":"0.1.0","tier":"ci","seed":1,"incomplete":false,'
+        '"areas":[{"id":"static-membership","title":"Static members","kips":[],"requests":[],'
+        '"suites":[{"name":"group/static-3m","standing":"agrees","tests":@NUMBER@,"passed":1,'
+        '"failed":0,"steps":5,"reason":"","departures":[]}]}]}',
+        "json",
+        repeated=(('"steps":5', '"steps":4,"steps":5'),),
+    ),
+    File(
+        "releases/group.json",
+        ("versions delayed/cancelled-key --system group -o releases",),
+        '{"schema":1,"system":"group","deviations":{},"suites":{"@NAME@":'
+        '{"answer":"agrees","key":"k","tests":@NUMBER@,"steps":5}}}',
+        "json",
+        repeated=(('"tests":', '"tests":2,"tests":'),),
+    ),
 )
 
 

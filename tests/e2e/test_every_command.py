@@ -15,6 +15,7 @@ from conformance.errors import ExitCode
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.registry import BUILT_IN, SPECIFICATIONS
 from tests.e2e.commands import Ended, in_fork
+from tests.kafka_needed import jars_or_skip
 
 pytestmark = pytest.mark.tlc
 
@@ -28,6 +29,11 @@ DRIVE = {
     "score": "score {system} --model {model} --traces 1 -o card",
 }
 """Commands that take a model and a system."""
+COMPARE = {
+    "versions": "versions {model} --system {system}",
+    "changelog": "changelog {system} {system} --model {model} --no-broker",
+}
+"""Commands that leave out what does not fit; then there was nothing to check."""
 ALONE = {
     "check": "check {model} --continue --engine python",
     "diff": "diff {model} {model} --limit 200",
@@ -35,6 +41,17 @@ ALONE = {
     "suite": "suite {model}",
 }
 """Commands that take a model only."""
+_EVENTS = "export {store} -o {spec}.ndjson"
+_BEHAVIOUR = "export {store} --trace 0 -o {spec}.itf.json"
+AFTER = (
+    ("audit {store}",),
+    (_EVENTS, "judge {spec}.ndjson --model {model}"),
+    (_EVENTS, "import {spec}.ndjson -o imported-{spec} --model {model}"),
+    (_BEHAVIOUR, "story {spec}.itf.json --model {model} --html"),
+    (_BEHAVIOUR, "story {spec}.itf.json --model {model} --svg"),
+    (_BEHAVIOUR, "replay --store {store} --trace 0 --model {model}"),
+)
+"""What is done with a store, another of these for each protocol."""
 SYSTEMS = (
     *sorted(BUILT_IN),
     "kafka-4.4.0",
@@ -93,6 +110,19 @@ def tell(ended: Ended, command: str) -> str:
     return f"{command}: exit code {ended.code}\n{ended.out[-500:]}{ended.err[-1500:]}"
 
 
+@pytest.mark.parametrize("name", COMPARE)
+def test_a_comparison_with_systems_that_do_not_fit_is_no_pass(name: str, tmp_path: Path) -> None:
+    wrong = []
+    offset = len(DRIVE) + list(COMPARE).index(name)
+    for model, system in islice(misfits(offset), offset % 4, None, 4):
+        command = COMPARE[name].format(model=model.name, system=system)
+        ended = in_fork(command.split(), tmp_path, seconds=HERE)
+        refused = ended.code in (ExitCode.USAGE, ExitCode.INCONCLUSIVE)
+        if not refused or "Traceback" in ended.err:
+            wrong.append(tell(ended, command))
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("name", DRIVE)
 def test_a_system_that_does_not_fit_is_refused_in_a_paragraph(name: str, tmp_path: Path) -> None:
     wrong = []
@@ -104,9 +134,11 @@ def test_a_system_that_does_not_fit_is_refused_in_a_paragraph(name: str, tmp_pat
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", [name for name in DRIVE if name not in ("gate", "score")])
+@pytest.mark.parametrize("name", ["replay", "interleave", "turns", "explore"])
 def test_a_system_that_fits_is_driven(name: str, tmp_path: Path) -> None:
     """A gate and a card make the same runs, one after the other, and their tests are elsewhere.
+
+    A recording has a test below, with what is done with it.
 
     Turns are of fetcher threads, and not every adapter's steps can be interrupted.
     """
@@ -115,11 +147,35 @@ def test_a_system_that_fits_is_driven(name: str, tmp_path: Path) -> None:
         for spec in specs:
             driven = [model for model in find_models([]) if model.spec == spec]
             model = smallest([model for model in driven if model.system and not model.mutant])
-            store = f"store-{spec}"
-            command = DRIVE[name].format(model=model.name, system=system, store=store)
+            command = DRIVE[name].format(model=model.name, system=system)
             ended = in_fork(command.split(), tmp_path, seconds=HERE)
             refused = ended.code == ExitCode.USAGE and name in ("turns", "interleave")
             if ended.code != ExitCode.PASS and not (refused and ended.paragraph()):
+                wrong.append(tell(ended, command))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [*zip(sorted(KAFKA_DRIVES), cycle(("replay", "explore", "record")), strict=False)],
+)
+def test_kafkas_classes_are_driven_by_what_they_take(spec: str, name: str, tmp_path: Path) -> None:
+    jars_or_skip("4.4.0")
+    command = DRIVE[name].format(model=PROTOCOLS[spec].name, system="kafka-4.4.0", store="store")
+    ended = in_fork(command.split(), tmp_path, seconds=HERE)
+    assert ended.code == ExitCode.PASS, tell(ended, command)
+
+
+def test_a_store_of_every_protocol_can_be_judged_and_told(tmp_path: Path) -> None:
+    wrong = []
+    driven = {spec: system for system, specs in SPECIFICATIONS.items() for spec in specs}
+    for (spec, system), commands in zip(driven.items(), cycle(AFTER), strict=False):
+        words = {"spec": spec, "store": f"store-{spec}", "model": PROTOCOLS[spec].name}
+        for template in (DRIVE["record"], *commands):
+            command = template.format(system=system, **words)
+            ended = in_fork(command.split(), tmp_path, seconds=HERE)
+            few = ended.code == ExitCode.INCONCLUSIVE and command.startswith("audit")
+            if ended.code != ExitCode.PASS and not few:  # two traces do not take every action
                 wrong.append(tell(ended, command))
     assert not wrong, "\n".join(wrong)
 

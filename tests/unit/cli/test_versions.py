@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.cli.versions import _ALL_SYSTEMS, _names, _table
+from conformance.cli.versions import _ALL_SYSTEMS, _names, _table, undriven
 from conformance.errors import UserError
 from conformance.kafka.jars import RELEASES
 from conformance.stages.versions import ModelOutcome, VersionCell
@@ -59,3 +59,13 @@ def test_the_matrix_has_a_row_for_each_model_and_a_column_for_each_system() -> N
         "           962 tests, 12,229 steps",
         "coarse-2b  -                        NEW",
     ]
+
+
+def test_a_system_that_no_model_drives_was_not_compared() -> None:
+    cells = [
+        VersionCell("storage", "delayed", ModelOutcome.LEFT_OUT, reason="of LogStorage"),
+        VersionCell("delayed", "delayed", ModelOutcome.AGREES, tests=2, steps=9),
+        VersionCell("storage", "group", ModelOutcome.LEFT_OUT, reason="of LogStorage"),
+        VersionCell("delayed", "group", ModelOutcome.LEFT_OUT, reason="of DelayedOperations"),
+    ]
+    assert undriven(cells) == ("storage",)

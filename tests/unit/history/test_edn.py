@@ -36,7 +36,7 @@ def test_a_keyword_is_told_from_a_text() -> None:
     assert not isinstance(parse('"nemesis"'), Keyword)
 
 
-@pytest.mark.parametrize("text", ["", "[1", "{:a}", "1 2", "]", '"a', "[" * 200])
+@pytest.mark.parametrize("text", ["", "[1", "{:a}", "1 2", "]", '"a', "[" * 200, "{:a 1, :a 2}"])
 def test_no_values(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         parse(text)

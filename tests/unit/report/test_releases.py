@@ -45,8 +45,9 @@ def test_what_was_not_run_is_said() -> None:
     assert "| fine | agrees, 3 tests | not run |" in text
 
 
-def test_a_file_that_is_no_record_is_a_mistake(tmp_path: Path) -> None:
-    (tmp_path / "kafka-4.2.0.json").write_text("{}", encoding="utf-8")
+@pytest.mark.parametrize("text", ["{}", '{"schema": 2, "schema": 1}', "[" * 100_000])
+def test_a_file_that_is_no_record_is_a_mistake(tmp_path: Path, text: str) -> None:
+    (tmp_path / "kafka-4.2.0.json").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=r"kafka-4\.2\.0\.json is no record of a release"):
         records(tmp_path)
 

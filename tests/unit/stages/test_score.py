@@ -8,11 +8,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.main import load
-from conformance.errors import UserError
+from conformance.errors import DataError, ExitCode, UserError
 from conformance.report import card as cards
 from conformance.report.card import ScoreCard, Standing
 from conformance.stages.score import card_of
@@ -193,6 +194,22 @@ def test_a_card_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert cards.load(cards.dumps(made)) == made
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"schema": 1', '"schema": 2, "schema": 1'),
+        ('"tests": ', '"tests": -'),
+        ('"schema": 1', '"schema": ' + "[" * 100_000),
+    ],
+    ids=["a key twice", "a count below 0", "lists that lie deep"],
+)
+def test_a_damaged_card_is_none(tmp_path: Path, old: str, new: str) -> None:
+    text = cards.dumps(card(tmp_path, GATE))
+    assert old in text
+    with pytest.raises((DataError, msgspec.ValidationError)):
+        cards.load(text.replace(old, new, 1))
+
+
 def test_the_same_run_at_another_pace_gives_the_same_card(tmp_path: Path) -> None:
     slow = changed()
     slow["seconds"], slow["time_line"] = 99.0, [{"start": 1}]
@@ -294,6 +311,19 @@ def score(*args: str) -> tuple[int, str]:
     result = CliRunner().invoke(load("score"), list(args))
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, result.stdout + result.stderr
+
+
+def test_the_command_says_what_is_wrong_with_a_card(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = cards.dumps(card(tmp_path, GATE))
+    Path("card.json").write_text(text.replace('"tests": ', '"tests": -', 1))
+
+    code, said = score("card.json")
+
+    assert code == ExitCode.USAGE
+    assert "neither a card.json nor a report.json: Expected `int` >= 0" in " ".join(said.split())
 
 
 def test_the_command_writes_cards_of_reports_and_compares_them(
