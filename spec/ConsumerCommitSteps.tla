@@ -296,10 +296,13 @@ CommitBegins(c, type, offset) ==
       ELSE IF EmptyWaits(r) THEN [r EXCEPT !.call.waits = "callbacks"]
       ELSE [r EXCEPT !.call.waits = "NONE"]
 
-\* ConsumerNetworkClient.maybeTriggerWakeup, where the call waits for the network.
+\* ConsumerNetworkClient.maybeTriggerWakeup, where the call waits for the network. A look-up that is
+\* over has not been forgotten by then.
 Woken(c) ==
   IF c.wakeup /\ c.call.type = "sync" /\ (c.call.waits # "NONE" \/ c.call.offset # NoOffset)
-  THEN Ends([c EXCEPT !.wakeup = FALSE], "WAKEUP") ELSE Settled(c)
+  THEN Ends([c EXCEPT !.wakeup = FALSE, !.lookup = IF lookup = "done" THEN lookup ELSE @],
+            "WAKEUP")
+  ELSE Settled(c)
 
 (***************************************************************************)
 (* The application.                                                        *)
@@ -349,7 +352,8 @@ CallCommitAsync(id) ==
   /\ UNCHANGED environment
 
 CallCommitSync ==
-  /\ "CallCommitSync" \in Events /\ Runs /\ HasRoom
+  /\ "CallCommitSync" \in Events /\ Runs
+  /\ HasRoom \/ AllConsumed(consumer) = NoOffset
   /\ Becomes(Woken(CommitBegins(consumer, "sync", AllConsumed(consumer))))
   /\ UNCHANGED environment
 

@@ -70,9 +70,9 @@ HasEntry(entries, entry) == \E i \in 1..Len(entries) : entries[i] = entry
 
 \* When commitSync returns, the callbacks of commits before it have been called (KAFKA-5730), also
 \* with nothing to commit; with success no commit of before is in flight.
-SyncIsLast ==
-  [][call.type = "sync" /\ call' = NoCall /\ result' = "NONE"
-       => queue' = <<>> /\ SelectSeq(sent', IsAsync) = <<>>]_vars
+SyncReturns == (call.type = "sync" \/ CallCommitSync) /\ call' = NoCall /\ result' = "NONE"
+
+SyncIsLast == [][SyncReturns => queue' = <<>> /\ SelectSeq(sent', IsAsync) = <<>>]_vars
 
 \* ... and what it committed is the group's position.
 SyncIsCommitted ==
@@ -93,13 +93,15 @@ RevokedIsCommitted ==
 IsLost == generation = 0 \/ state = "PREPARING"
 
 LostIffGone ==
-  [][owned /\ ~owned' /\ mode = "group" /\ ~(call.type = "close" /\ result' = "FAILED")
+  [][owned /\ ~owned' /\ mode = "group" /\ ~(call.type = "close" /\ callback' = "lost")
        => callback' = IF IsLost THEN "lost" ELSE "revoked"]_vars
 
 \* Who closes in order has committed, unless the coordinator has refused.
+Closes == owned /\ ~owned' /\ (call'.type = "close" \/ mode' = "closed")
+
 ClosedIsCommitted ==
-  [][AutoCommit /\ call.type = "close" /\ call.offset # NoOffset /\ owned /\ ~owned'
-       => committed' = call.offset \/ result' \in {"REBALANCING", "FAILED"}]_vars
+  [][AutoCommit /\ Closes /\ position # NoOffset
+       => committed' = position \/ result' \in {"REBALANCING", "FAILED"}]_vars
 
 \* An answer to a commit of before puts nobody out who joins anew (KAFKA-8487, KAFKA-13419).
 OldAnswerPutsNobodyOut ==

@@ -115,6 +115,7 @@ OWN_ADAPTERS = (
     "directories",
     "group",
     "offsets",
+    "positions",
     "produce",
     "reassignment",
     "replication",

@@ -416,8 +416,8 @@ class ConsumerCoordinator(AbstractCoordinator):
     def commit_offsets_sync(self, offsets: Offsets, timer: Timer) -> bool:
         """Commit and wait; False if time ran out. Raises what another try would not cure.
 
-        Asynchronous commits in flight are called back before it returns, with nothing to commit
-        too (KAFKA-14024).
+        Asynchronous commits in flight are called back before it returns (KAFKA-5730), also with
+        nothing to commit.
         """
         self.invoke_completed_offset_commit_callbacks()
         if not offsets:
