@@ -7,11 +7,11 @@
 (* coordinator answers and what time brings are steps between them.        *)
 (*                                                                         *)
 (* The coordinator is environment: it takes commits of its present         *)
-(* generation. GroupMembership has the join itself, with its two requests; *)
-(* ConsumerPositions has how a position comes about and moves.             *)
+(* generation. GroupMembership has the join itself, with its two requests. *)
 (*                                                                         *)
-(* Left out: several partitions, static members and their fence, a         *)
-(* look-up that fails for good, close amid a look-up, authorization.       *)
+(* Left out: how a position comes about and moves, several partitions,     *)
+(* static members and their fence, a look-up that fails for good, close    *)
+(* amid a look-up, authorization.                                          *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
@@ -328,7 +328,7 @@ Poll ==
              ELSE Polled(consumer))
   /\ UNCHANGED environment
 
-\* The committed position is looked up; ConsumerPositions has how.
+\* The committed position is looked up.
 Begin ==
   /\ Runs /\ owned /\ position = NoOffset
   /\ Becomes([consumer EXCEPT !.position = IF committed = NoOffset THEN 0 ELSE committed])
