@@ -250,16 +250,17 @@ LeavesAsLost(c) == IsGone(c) \/ c.state = "PREPARING"
 Left(c) ==
   Reset(IF c.mode = "group" THEN Unowned(c, IF LeavesAsLost(c) THEN "lost" ELSE "revoked") ELSE c)
 
-\* ConsumerCoordinator.close after its commit: leave, and wait for what is in flight.
+\* ConsumerCoordinator.close after its commit, whose failure is logged: leave, and wait for what is in
+\* flight.
 AwaitsPending(c) == c.sent # <<>> \/ c.joining = "sent"
 
 Closing(c) ==
   IF AwaitsPending(c) THEN [c EXCEPT !.call.waits = "pending"]
-  ELSE [RunCallbacks(c) EXCEPT !.mode = "closed", !.call = NoCall]
+  ELSE [RunCallbacks(c) EXCEPT !.mode = "closed", !.call = NoCall, !.result = "NONE"]
 
 CommitEnds(c, how) ==
   IF c.call.type = "close"
-  THEN Closing(Left([c EXCEPT !.result = how, !.sent = Abandoned(@, "sync", "abandoned")]))
+  THEN Closing(Left(c))
   ELSE Ends(c, how)
 
 IsAsync(commit) == commit.kind \in {"async", "auto", "join"}

@@ -101,7 +101,7 @@ Closes == owned /\ ~owned' /\ (call'.type = "close" \/ mode' = "closed")
 
 ClosedIsCommitted ==
   [][AutoCommit /\ Closes /\ position # NoOffset
-       => committed' = position \/ result' \in {"REBALANCING", "FAILED"}]_vars
+       => committed' = position \/ state # "STABLE" \/ generation # groupGeneration]_vars
 
 \* An answer to a commit of before puts nobody out who joins anew (KAFKA-8487, KAFKA-13419).
 OldAnswerPutsNobodyOut ==

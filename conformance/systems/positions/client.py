@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
-from greenlet import getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
 
 from conformance.systems.protocol import ActionRefused
 from impl.clock import MockClock
@@ -46,6 +47,9 @@ BACKOFF_MS = 1_000
 CALL_TIMEOUT_MS = 2 * INTERVAL_MS
 
 RequestT = TypeVar("RequestT")
+
+_HAS_ENDED: ContextVar[bool] = ContextVar("has_ended", default=False)
+"""Whether the application was ended amid a call: each greenlet has a value."""
 
 
 def outcome(error: Exception | None) -> str:
@@ -100,11 +104,17 @@ class Connection:
         """Nothing changes."""
 
     def idle(self, _timeout_ms: int) -> None:
-        """The application waits for something to come."""
+        """The application waits for something to come; one that has ended waits no more."""
         driver = getcurrent().parent
         if driver is None:
             raise ActionRefused("only the application waits")
-        driver.switch()
+        if _HAS_ENDED.get():
+            raise GreenletExit
+        try:
+            driver.switch()
+        except GreenletExit:
+            _HAS_ENDED.set(True)
+            raise
 
 
 @dataclass(slots=True)
@@ -200,6 +210,13 @@ class Client:
             self._thread.switch()
             if self._thread.dead:
                 self._thread = None
+
+    def end(self) -> None:
+        """End a call that stands still. What its clean-up does to the consumer is of no use."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.parent = getcurrent()
+            thread.throw()
 
     def in_flight(self, kind: type[RequestT]) -> list[tuple[ClientRequest, RequestT]]:
         """Requests of a kind without an answer, the oldest first."""

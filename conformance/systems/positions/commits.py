@@ -17,7 +17,7 @@ from conformance.systems.positions.client import (
 )
 from conformance.systems.positions.commits_view import NO_OFFSET, OF_CONSUMER, VARIABLES, Told
 from conformance.systems.protocol import ActionRefused, Observation, step_of
-from conformance.systems.rewinding import Rewinder, RewindingSystem
+from conformance.systems.rewinding import Rewinder, RewindingSystem, Snapshot
 from conformance.systems.threads import (
     InterruptibleThreads,
     StartedThreads,
@@ -91,12 +91,14 @@ class CommitsSystem(RewindingSystem):
             "OverrunPollInterval": self._overrun,
         }
         self._rewinder = Rewinder(self, apart=(self._actions,))
+        self.client = Client(self._concurrency, auto_commit=auto_commit)
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """A consumer that was just constructed. There is one initial state."""
         self._rewinder.forget()
+        self.client.end()
         if self._interruptible:
             self._concurrency = InterruptibleThreads()
         self.client = Client(self._concurrency, auto_commit=self.commits_automatically)
@@ -119,6 +121,13 @@ class CommitsSystem(RewindingSystem):
         self._concurrency.demand_started()
         return Observation({name: value(self) for name, value in OF_CONSUMER.items()})
 
+    # ---- Snapshots ----------------------------------------------------------------------------
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """All as it was; a call that stands still ends before."""
+        self.client.end()
+        super().restore(snapshot)
+
     # ---- Interruptible ---------------------------------------------------------------------
 
     def make_interruptible(self) -> bool:
@@ -137,13 +146,17 @@ class CommitsSystem(RewindingSystem):
         return frozenset()
 
     def concurrent(self, running: Action, between: Action) -> bool:
-        """Whether the application takes one, the heartbeat thread or another one the other."""
+        """Whether the application takes one and the heartbeat thread the other.
+
+        Poll and unsubscribe are several sections, and a step of the spec each: another thread may
+        come between two of them, and nothing is wrong. So they are not interrupted.
+        """
         if self.client.is_waiting():
             return False
         return take_two_threads(_THREADS, running, between)
 
     def in_parts(self, _running: Action, _between: Action) -> bool:
-        """Poll is several sections."""
+        """Every action that is interrupted is one section."""
         return False
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
@@ -278,7 +291,7 @@ class CommitsSystem(RewindingSystem):
 
 
 _THREADS = (
-    frozenset({"Poll", "CallCommitAsync", "Begin", "Consume", "Unsubscribe"}),
+    frozenset({"CallCommitAsync", "Begin", "Consume"}),
     frozenset({"AnswerLookup", "AnswerCommit", "Disconnect", "HearRebalance", "HearEnd"}),
     frozenset({"OverrunPollInterval"}),
 )
