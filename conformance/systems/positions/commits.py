@@ -62,6 +62,7 @@ class CommitsSystem(RewindingSystem):
 
     variables = VARIABLES
     repeatable = True
+    client: Client
 
     def __init__(self, *, auto_commit: bool) -> None:
         self.commits_automatically = auto_commit
@@ -148,10 +149,11 @@ class CommitsSystem(RewindingSystem):
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether the application takes one and the heartbeat thread the other.
 
-        Poll and unsubscribe are several sections, and a step of the spec each: another thread may
-        come between two of them, and nothing is wrong. So they are not interrupted.
+        A poll, an unsubscribe, and what finds or loses the coordinator beside a commit are several
+        sections, and a step of the spec each: another thread may come between two of them, and
+        nothing is wrong. So they are not interrupted.
         """
-        if self.client.is_waiting():
+        if self.client.is_waiting() or _NOT_COORDINATOR in (running.args, between.args):
             return False
         return take_two_threads(_THREADS, running, between)
 
@@ -290,9 +292,10 @@ class CommitsSystem(RewindingSystem):
         thread.run_once()
 
 
+_NOT_COORDINATOR = ("NOT_COORDINATOR",)
 _THREADS = (
     frozenset({"CallCommitAsync", "Begin", "Consume"}),
-    frozenset({"AnswerLookup", "AnswerCommit", "Disconnect", "HearRebalance", "HearEnd"}),
+    frozenset({"AnswerCommit", "HearRebalance", "HearEnd"}),
     frozenset({"OverrunPollInterval"}),
 )
 """Which actions one thread takes: the application's, the heartbeat thread's."""
