@@ -294,7 +294,7 @@ class CommitsSystem(RewindingSystem):
 
 _NOT_COORDINATOR = ("NOT_COORDINATOR",)
 _THREADS = (
-    frozenset({"CallCommitAsync", "Begin", "Consume"}),
+    frozenset({"CallCommitAsync"}),
     frozenset({"AnswerCommit", "HearRebalance", "HearEnd"}),
     frozenset({"OverrunPollInterval"}),
 )
