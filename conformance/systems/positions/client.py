@@ -73,7 +73,7 @@ def outcome(error: Exception | None) -> str:
             raise error
 
 
-class Connection:
+class CoordinatorConnection:
     """The transport: the group's answers that the spec leaves out are there at once."""
 
     network: ConsumerNetworkClient
@@ -158,7 +158,7 @@ class Client:
 
     def __init__(self, concurrency: Concurrency, *, auto_commit: bool) -> None:
         self.clock = MockClock(1_000_000)
-        connection = Connection()
+        connection = CoordinatorConnection()
         self.network = connection.network = ConsumerNetworkClient(
             connection, self.clock, concurrency, request_timeout_ms=FOREVER_MS
         )

@@ -15,7 +15,12 @@ from conformance.systems.positions.client import (
     TOPIC,
     Client,
 )
-from conformance.systems.positions.commits_view import NO_OFFSET, OF_CONSUMER, VARIABLES, Told
+from conformance.systems.positions.commits_view import (
+    NO_OFFSET,
+    OF_CONSUMER,
+    VARIABLES,
+    CallbackOutcome,
+)
 from conformance.systems.protocol import ActionRefused, Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem, Snapshot
 from conformance.systems.threads import (
@@ -50,11 +55,11 @@ class UserCallback:
     """OffsetCommitCallback of a call of commitAsync."""
 
     id: int
-    told: list[Told]
+    outcomes: list[CallbackOutcome]
 
     def __call__(self, offsets: Offsets, error: Exception | None) -> None:
         """Note how the commit ended."""
-        self.told.append(Told(self.id, offsets, error))
+        self.outcomes.append(CallbackOutcome(self.id, offsets, error))
 
 
 class CommitsSystem(RewindingSystem):
@@ -105,7 +110,7 @@ class CommitsSystem(RewindingSystem):
         self.client = Client(self._concurrency, auto_commit=self.commits_automatically)
         self.call: tuple[str, int] = ("none", NO_OFFSET)
         self.is_closed = False
-        self.told: list[Told] = []
+        self.outcomes: list[CallbackOutcome] = []
         self._committed = NO_OFFSET
         self._generation = 0
 
@@ -195,7 +200,7 @@ class CommitsSystem(RewindingSystem):
 
     def _commit_async(self, number: int) -> None:
         self.client.consumer.commit_async(
-            self._offsets(f"async {number}"), UserCallback(number, self.told)
+            self._offsets(f"async {number}"), UserCallback(number, self.outcomes)
         )
 
     def _commit_sync(self) -> None:
@@ -254,8 +259,8 @@ class CommitsSystem(RewindingSystem):
         partition = OffsetCommitResponsePartition(PARTITION, code)
         self._answer(OffsetCommitRequest, OffsetCommitResponse((partition,)))
 
-    def _disconnect(self, taken: bool) -> None:
-        if taken:
+    def _disconnect(self, is_taken: bool) -> None:
+        if is_taken:
             self._take()
         network, coordinator = self.client.network, self.client.coordinator
         for request in network.in_flight():

@@ -26,7 +26,7 @@ _STATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CallbackOutcome:
     """What a callback of commitAsync was called with."""
 
     id: int
@@ -191,7 +191,7 @@ OF_CONSUMER: dict[str, Callable[[CommitsSystem], Value]] = {
     "lookup": _lookup,
     "sent": _sent,
     "queue": _queue,
-    "told": lambda system: tuple(_entry(t.id, t.offsets, t.error) for t in system.told),
+    "told": lambda system: tuple(_entry(t.id, t.offsets, t.error) for t in system.outcomes),
     "timer": _timer,
     "preJoin": _pre_join,
     "overdue": _is_overdue,
