@@ -116,6 +116,7 @@ OWN_ADAPTERS = (
     "directories",
     "group",
     "offsets",
+    "positions",
     "produce",
     "reassignment",
     "replication",

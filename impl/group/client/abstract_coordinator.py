@@ -175,11 +175,6 @@ class AbstractCoordinator(ABC):
         """Whether a join or a sync is under way."""
         return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 
-    def generation_if_stable(self) -> Generation | None:
-        """The generation, while its assignment may be used."""
-        with self.lock:
-            return self.generation if self.state is MemberState.STABLE else None
-
     @staticmethod
     def has_generation_reset(generation: Generation) -> bool:
         """Whether the member has left the generation; it may have kept its id."""

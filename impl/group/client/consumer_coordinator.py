@@ -8,9 +8,11 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ...errors import Errors, IllegalStateException, KafkaException
+from ...purgatory.atomic import AtomicInteger
 from ...types import TopicPartition
 from ..messages import (
     CONSUMER_PROTOCOL_TYPE,
@@ -41,6 +43,7 @@ from .consumer_protocol import (
 from .coordinator_metrics import ConsumerCoordinatorMetrics
 from .errors import (
     CommitFailedException,
+    FencedInstanceIdException,
     RebalanceInProgressException,
     RetriableCommitFailedException,
     TopicAuthorizationException,
@@ -67,6 +70,17 @@ _MAY_HAVE_ANOTHER_OWNER = (
 _REBALANCING = "the commit cannot be completed: the group rebalances. Poll, then commit again"
 
 CommitCallback = Callable[[Offsets, Exception | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitCompletion:
+    """An asynchronous commit that is over, for the application's thread to call back."""
+
+    callback: CommitCallback
+    offsets: Offsets
+    error: Exception | None
+
+
 ResultT = TypeVar("ResultT")
 
 
@@ -91,7 +105,12 @@ class ConsumerCoordinator(AbstractCoordinator):
         self._join_prepare_timer: Timer | None = None
         self._auto_commit_future: RequestFuture[None] | None = None
         self._next_auto_commit = runtime.timer(consumer.auto_commit_interval_ms)
-        self._completed_commits: deque[Callable[[], None]] = deque()
+        self._completed_commits: deque[OffsetCommitCompletion] = deque()
+        counters = runtime.concurrency.lock("asynchronous commits")
+        self._in_flight_async_commits = AtomicInteger(counters)
+        self._pending_async_commits = AtomicInteger(counters)
+        """Those that wait for a look-up of the coordinator."""
+        self._is_async_commit_fenced = False
         self._listener = consumer.listener
         self._own_sensors = ConsumerCoordinatorMetrics(
             self.metrics, lambda: len(subscriptions.assigned_partitions)
@@ -116,7 +135,8 @@ class ConsumerCoordinator(AbstractCoordinator):
             if self.rejoin_needed_or_pending() and not self.ensure_active_group(timer):
                 return False
         else:
-            self.ensure_coordinator_ready_async()
+            # Only commits look for the coordinator.
+            self.poll_no_wakeup()
         self.maybe_auto_commit_offsets_async()
         return True
 
@@ -226,7 +246,8 @@ class ConsumerCoordinator(AbstractCoordinator):
         owned = self.subscriptions.assigned_partitions
         if not self.subscriptions.has_auto_assigned_partitions or not owned:
             return
-        failure = self._give_up(owned, is_lost=self.has_generation_reset(self.generation))
+        is_lost = self.has_generation_reset(self.generation) or self.rebalance_in_progress
+        failure = self._give_up(owned, is_lost=is_lost)
         self.subscriptions.assign_from_subscribed(())
         _raise_listener_failure(failure)
 
@@ -310,7 +331,7 @@ class ConsumerCoordinator(AbstractCoordinator):
             self._next_auto_commit.reset(self._consumer.auto_commit_interval_ms)
             self._auto_commit()
 
-    def _auto_commit(self) -> RequestFuture[None]:
+    def _auto_commit(self) -> RequestFuture[None] | None:
         return self.commit_offsets_async(self.subscriptions.all_consumed(), self._on_auto_commit)
 
     def _on_auto_commit(self, _offsets: Offsets, error: Exception | None) -> None:
@@ -322,43 +343,85 @@ class ConsumerCoordinator(AbstractCoordinator):
 
     def commit_offsets_async(
         self, offsets: Offsets, callback: CommitCallback | None = None
-    ) -> RequestFuture[None]:
-        """Commit without waiting; `callback` runs in a later poll of the application's thread."""
-        if self.coordinator_unknown():
-            future: RequestFuture[None] = RequestFuture()
-            self.lookup_coordinator().add_listener(
-                lambda found: self._commit_once_found(found, offsets, future)
-            )
+    ) -> RequestFuture[None] | None:
+        """Commit without waiting; `callback` runs in a later call of the application's thread.
+
+        None: the commit waits for the look-up of the coordinator. Positions of nothing need none.
+        """
+        self.invoke_completed_offset_commit_callbacks()
+        future = None
+        if not offsets or self._is_coordinator_ready_async():
+            future = self._do_commit_offsets_async(offsets, callback)
         else:
-            future = self.send_offset_commit_request(offsets)
-        future.add_listener(lambda done: self._queue_callback(done, offsets, callback))
+            self._pending_async_commits.add(1)
+            self.lookup_coordinator().add_listener(
+                lambda done: self._commit_once_looked_up(done, offsets, callback)
+            )
         self.network.poll_no_wakeup()
         return future
 
-    def _commit_once_found(
-        self, found: RequestFuture[None], offsets: Offsets, future: RequestFuture[None]
+    def _is_coordinator_ready_async(self) -> bool:
+        """Try once, without waiting, to know the coordinator; that forgets a look-up of before."""
+        return not self.coordinator_unknown() or self.ensure_coordinator_ready_async()
+
+    def _do_commit_offsets_async(
+        self, offsets: Offsets, callback: CommitCallback | None
+    ) -> RequestFuture[None]:
+        future = self.send_offset_commit_request(offsets)
+        self._in_flight_async_commits.add(1)
+        future.add_listener(lambda done: self._on_async_commit_done(done, offsets, callback))
+        return future
+
+    def _on_async_commit_done(
+        self, done: RequestFuture[None], offsets: Offsets, callback: CommitCallback | None
     ) -> None:
-        if found.failed:
-            future.fail(found.exception)
+        self._in_flight_async_commits.add(-1)
+        if done.failed and isinstance(done.exception, FencedInstanceIdException):
+            self._is_async_commit_fenced = True
+        self._queue_callback(done, offsets, callback)
+
+    def _commit_once_looked_up(
+        self, done: RequestFuture[None], offsets: Offsets, callback: CommitCallback | None
+    ) -> None:
+        self._pending_async_commits.add(-1)
+        if done.failed:
+            # Whatever it failed of, the commit may be tried again.
+            error = RetriableCommitFailedException(str(done.exception))
+            self._queue_callback(RequestFuture.failure(error), offsets, callback)
         else:
-            self.send_offset_commit_request(offsets).chain(future)
+            self._do_commit_offsets_async(offsets, callback)
+            self.network.poll_no_wakeup()
 
     def _queue_callback(
         self, done: RequestFuture[None], offsets: Offsets, callback: CommitCallback | None
     ) -> None:
         if callback is not None:
-            error = _commit_error(done)
-            self._completed_commits.append(lambda: callback(offsets, error))
+            self._completed_commits.append(
+                OffsetCommitCompletion(callback, offsets, _commit_error(done))
+            )
 
     def invoke_completed_offset_commit_callbacks(self) -> None:
-        """Call back for asynchronous commits that are through, in their order."""
+        """Call back for asynchronous commits that are through, in their order.
+
+        Raises, for ever, FencedInstanceIdException once such a commit was fenced.
+        """
+        if self._is_async_commit_fenced:
+            raise FencedInstanceIdException(
+                f"another member has the instance {self.config.group_instance_id}"
+            )
         while self._completed_commits:
-            self._completed_commits.popleft()()
+            completion = self._completed_commits.popleft()
+            completion.callback(completion.offsets, completion.error)
 
     def commit_offsets_sync(self, offsets: Offsets, timer: Timer) -> bool:
-        """Commit and wait; False if time ran out. Raises what another try would not cure."""
+        """Commit and wait; False if time ran out. Raises what another try would not cure.
+
+        Asynchronous commits in flight are called back before it returns (KAFKA-5730), also with
+        nothing to commit.
+        """
+        self.invoke_completed_offset_commit_callbacks()
         if not offsets:
-            return True
+            return self._invoke_pending_async_commits(timer)
         attempts = 0
         while True:
             if not self.ensure_coordinator_ready(timer):
@@ -373,6 +436,20 @@ class ConsumerCoordinator(AbstractCoordinator):
             attempts += 1
             if timer.is_expired:
                 return False
+
+    def _invoke_pending_async_commits(self, timer: Timer) -> bool:
+        """Wait until no asynchronous commit is in flight; those before a look-up do not count."""
+        attempts = 0
+        while self._in_flight_async_commits.get():
+            if attempts and timer.is_expired:
+                return False
+            self.ensure_coordinator_ready(timer)
+            self.network.poll_until_answered(timer)
+            self.invoke_completed_offset_commit_callbacks()
+            if self._in_flight_async_commits.get():
+                timer.sleep(self.retry_backoff.backoff(attempts))
+            attempts += 1
+        return True
 
     def fetch_committed_offsets(
         self, partitions: Iterable[TopicPartition], timer: Timer
@@ -395,10 +472,18 @@ class ConsumerCoordinator(AbstractCoordinator):
         return {}
 
     def close(self, timer: Timer) -> None:
-        """Commit what was consumed, leave, wait for what is in flight."""
+        """Commit what was consumed, send what waits for a look-up, leave, await what is in flight.
+
+        Whoever closes is not woken up any more.
+        """
+        self.network.disable_wakeups()
         try:
-            if self._consumer.enable_auto_commit and not self.coordinator_unknown():
+            if self._consumer.enable_auto_commit:
                 self._commit_on_close(timer)
+            while self._pending_async_commits.get() and timer.not_expired:
+                self.ensure_coordinator_ready(timer)
+                self.network.poll_until_answered(timer)
+                self.invoke_completed_offset_commit_callbacks()
         finally:
             super().close(timer)
             self.invoke_completed_offset_commit_callbacks()
@@ -417,9 +502,13 @@ class ConsumerCoordinator(AbstractCoordinator):
             return RequestFuture.of(None)
         if self.coordinator_unknown():
             return RequestFuture.failure(coordinator_not_available())
-        generation = self._generation_for_commit()
-        if generation is None:
-            return RequestFuture.failure(self._commit_failure())
+        generation, instance_id = NO_GENERATION, None
+        if self.subscriptions.has_auto_assigned_partitions:
+            with self.lock:
+                # One section: a reset in between would give the failure another name.
+                if self.state is not MemberState.STABLE:
+                    return RequestFuture.failure(self._commit_failure())
+                generation, instance_id = self.generation, self.config.group_instance_id
         request = OffsetCommitRequest(
             self.config.group_id,
             tuple(
@@ -428,7 +517,7 @@ class ConsumerCoordinator(AbstractCoordinator):
             ),
             generation.generation_id,
             generation.member_id,
-            self.config.group_instance_id,
+            instance_id,
         )
         return self.send_to_coordinator(
             request,
@@ -437,11 +526,6 @@ class ConsumerCoordinator(AbstractCoordinator):
             generation,
             timed=lambda _, latency_ms: self._own_sensors.commit.record(latency_ms),
         )
-
-    def _generation_for_commit(self) -> Generation | None:
-        if self.subscriptions.has_auto_assigned_partitions:
-            return self.generation_if_stable()
-        return NO_GENERATION
 
     def _commit_failure(self) -> Exception:
         if self.rebalance_in_progress:

@@ -127,6 +127,7 @@ class ConsumerNetworkClient:
         self._completed: deque[tuple[ClientRequest, GroupResponse | Exception]] = deque()
         self._pending_disconnects: deque[BrokerEndPoint] = deque()
         self._wakeup = False
+        self._wakeups_disabled = False
 
     # Requests.
 
@@ -212,6 +213,20 @@ class ConsumerNetworkClient:
             if future.is_done or timer.is_expired:
                 return future.is_done
 
+    def poll_until_answered(self, timer: Timer) -> None:
+        """Poll once: wait for any answer, at most as long as the timer has."""
+        self._poll_once(timer, lambda: True, disable_wakeup=False)
+
+    @property
+    def is_woken(self) -> bool:
+        """Whether `wakeup` was called, and no call has raised yet."""
+        return self._wakeup
+
+    def disable_wakeups(self) -> None:
+        """For good: the consumer closes."""
+        with self._lock:
+            self._wakeups_disabled = True
+
     def poll_no_wakeup(self) -> None:
         """Send and call back what is ready, without waiting and without waking up."""
         self._poll_once(Timer(self._clock, 0), lambda: False, disable_wakeup=True)
@@ -219,7 +234,7 @@ class ConsumerNetworkClient:
     def await_pending_requests(self, node: BrokerEndPoint, timer: Timer) -> bool:
         """Poll until nothing waits for `node` or the timer expires; True iff nothing waits."""
         while self.has_pending_requests(node) and timer.not_expired:
-            self._poll_once(timer, lambda: True, disable_wakeup=False)
+            self.poll_until_answered(timer)
         return not self.has_pending_requests(node)
 
     def _poll_once(
@@ -232,7 +247,7 @@ class ConsumerNetworkClient:
         self._await_answer(timer, should_block)
         timer.update()
         if not disable_wakeup:
-            self._maybe_trigger_wakeup()
+            self.maybe_trigger_wakeup()
         self._try_send()
         self._fail_expired_requests()
         self._fire_pending_completions()
@@ -302,8 +317,11 @@ class ConsumerNetworkClient:
         with self._lock:
             return self._completed.popleft() if self._completed else None
 
-    def _maybe_trigger_wakeup(self) -> None:
+    def maybe_trigger_wakeup(self) -> None:
+        """Raises WakeupException, once, if another thread has called `wakeup`."""
         with self._lock:
+            if self._wakeups_disabled:
+                return
             woken, self._wakeup = self._wakeup, False
         if woken:
             raise WakeupException

@@ -32,6 +32,7 @@ class SubscriptionState:
         self._subscription: frozenset[str] = frozenset()
         self._group_subscription: frozenset[str] = frozenset()
         self._auto_assigned = False
+        self._has_subscription = False
         self._positions: dict[TopicPartition, OffsetAndMetadata | None] = {}
         self._pending_revocation: set[TopicPartition] = set()
 
@@ -39,6 +40,11 @@ class SubscriptionState:
     def has_auto_assigned_partitions(self) -> bool:
         """Whether the group assigns (subscribe), not the application (assign)."""
         return self._auto_assigned
+
+    @property
+    def has_subscription(self) -> bool:
+        """Whether there is a subscription or an assignment by hand."""
+        return self._has_subscription
 
     @property
     def subscription(self) -> frozenset[str]:
@@ -57,15 +63,16 @@ class SubscriptionState:
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Let the group assign partitions of `topics`. Raises after a manual `assign`."""
-        if self._positions and not self._auto_assigned:
+        if self._has_subscription and not self._auto_assigned:
             raise IllegalStateException("partitions are assigned by hand: unsubscribe first")
-        self._auto_assigned = True
+        self._auto_assigned = self._has_subscription = True
         self._subscription = frozenset(topics)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Own `partitions` without a group. Raises after `subscribe`."""
         if self._auto_assigned:
             raise IllegalStateException("topics are subscribed to: unsubscribe first")
+        self._has_subscription = True
         self._take(partitions)
 
     def group_subscribe(self, topics: Iterable[str]) -> None:
@@ -93,6 +100,10 @@ class SubscriptionState:
     def mark_pending_revocation(self, partitions: Iterable[TopicPartition]) -> None:
         """Hand out no more records of partitions about to be given up (KAFKA-14024)."""
         self._pending_revocation = set(partitions)
+
+    def is_pending_revocation(self, partition: TopicPartition) -> bool:
+        """Whether the partition is about to be given up."""
+        return partition in self._pending_revocation
 
     def is_fetchable(self, partition: TopicPartition) -> bool:
         """Whether records of the partition may be handed to the application."""

@@ -20,6 +20,7 @@ FAMILIES = (
     "acknowledgement",
     "consumer",
     "offsets",
+    "positions",
     "runtime",
     "directories",
     "storage",

@@ -435,3 +435,39 @@ def test_errors_of_an_offset_fetch(response: OffsetFetchResponse, raised: type[E
     future = world.consumer.send_offset_fetch_request([T0])
     world.answer(response)
     assert isinstance(future.exception, raised)
+
+
+def test_a_fenced_asynchronous_commit_ends_the_consumer_for_good() -> None:
+    world = stable(ConsumerWorld(config=replace(CONFIG, group_instance_id="i"), auto_commit=False))
+    world.prepare(committed(Errors.FENCED_INSTANCE_ID))
+    world.consumer.commit_offsets_async(OFFSETS)
+    world.network.poll_no_wakeup()
+    for call in (
+        lambda: world.consumer.poll(world.timer(0)),
+        lambda: world.consumer.commit_offsets_async(OFFSETS),
+        lambda: world.consumer.commit_offsets_sync(OFFSETS, world.timer(50)),
+    ):
+        with pytest.raises(FencedInstanceIdException):
+            call()
+
+
+def test_a_commit_outside_of_the_group_is_of_no_instance() -> None:
+    world = ConsumerWorld(config=replace(CONFIG, group_instance_id="i"), auto_commit=False)
+    world.subscriptions.unsubscribe()
+    world.subscriptions.assign([T0])
+    world.prepare(found(), committed())
+    assert world.consumer.commit_offsets_sync(OFFSETS, world.timer(50))
+    (commit,) = world.requests(OffsetCommitRequest)
+    assert commit.group_instance_id is None
+
+
+def test_closing_sends_what_waits_for_the_coordinator() -> None:
+    world = stable(ConsumerWorld(auto_commit=False))
+    world.consumer.mark_coordinator_unknown("test")
+    errors: list[Exception | None] = []
+    world.consumer.commit_offsets_async(OFFSETS, lambda _, error: errors.append(error))
+    (look_up,) = world.network.in_flight()
+    world.network.respond(look_up, found())
+    world.prepare(committed(), left())
+    world.consumer.close(world.timer(1_000))
+    assert errors == [None]

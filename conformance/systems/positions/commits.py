@@ -1,0 +1,306 @@
+"""The system under test: a consumer's commits, driven by ConsumerCommits.tla's actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from conformance.systems.positions.client import (
+    BACKOFF_MS,
+    BROKER,
+    CALL_TIMEOUT_MS,
+    INTERVAL_MS,
+    PARTITION,
+    REBALANCE_TIMEOUT_MS,
+    TOPIC,
+    Client,
+)
+from conformance.systems.positions.commits_view import (
+    NO_OFFSET,
+    OF_CONSUMER,
+    VARIABLES,
+    CallbackOutcome,
+)
+from conformance.systems.protocol import ActionRefused, Observation, step_of
+from conformance.systems.rewinding import Rewinder, RewindingSystem, Snapshot
+from conformance.systems.threads import (
+    InterruptibleThreads,
+    StartedThreads,
+    interrupted,
+    take_two_threads,
+)
+from conformance.tla import Action, Value
+from impl.errors import Errors
+from impl.group.client.consumer_coordinator import Offsets
+from impl.group.client.errors import DisconnectException
+from impl.group.client.network_client import GroupResponse
+from impl.group.client.subscription_state import OffsetAndMetadata
+from impl.group.messages import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+)
+
+MEMBER_ID = "member"
+
+
+@dataclass(frozen=True, slots=True)
+class UserCallback:
+    """OffsetCommitCallback of a call of commitAsync."""
+
+    id: int
+    outcomes: list[CallbackOutcome]
+
+    def __call__(self, offsets: Offsets, error: Exception | None) -> None:
+        """Note how the commit ended."""
+        self.outcomes.append(CallbackOutcome(self.id, offsets, error))
+
+
+class CommitsSystem(RewindingSystem):
+    """One consumer; an environment that does what the actions say."""
+
+    variables = VARIABLES
+    repeatable = True
+    client: Client
+
+    def __init__(self, *, auto_commit: bool) -> None:
+        self.commits_automatically = auto_commit
+        self._interruptible = False
+        self._concurrency: StartedThreads | InterruptibleThreads = StartedThreads()
+        self._actions: dict[str, Callable[..., None]] = {
+            "Subscribe": lambda: self.client.consumer.subscribe([TOPIC]),
+            "Assign": lambda: self.client.consumer.assign([PARTITION]),
+            "Poll": self._poll,
+            "Begin": self._begin,
+            "Consume": self._consume,
+            "CallCommitAsync": self._commit_async,
+            "CallCommitSync": self._commit_sync,
+            "Unsubscribe": lambda: self.client.consumer.unsubscribe(),
+            "Close": self._close,
+            "Wakeup": self._wakeup,
+            "PassInterval": lambda: self._pass(INTERVAL_MS),
+            "PassBackoff": lambda: self._pass(BACKOFF_MS),
+            "PassRebalanceTimeout": lambda: self._pass(REBALANCE_TIMEOUT_MS),
+            "PassCallTimeout": self._pass_call_timeout,
+            "AnswerLookup": self._answer_lookup,
+            "AnswerCommit": self._answer_commit,
+            "Disconnect": self._disconnect,
+            "AnswerJoin": self._answer_join,
+            "HearRebalance": lambda: self._hear(Errors.REBALANCE_IN_PROGRESS),
+            "HearEnd": self._hear_end,
+            "OverrunPollInterval": self._overrun,
+        }
+        self._rewinder = Rewinder(self, apart=(self._actions,))
+        self.client = Client(self._concurrency, auto_commit=auto_commit)
+
+    # ---- SystemUnderTest -------------------------------------------------------------------
+
+    def reset(self, _initial: Mapping[str, Value]) -> None:
+        """A consumer that was just constructed. There is one initial state."""
+        self._rewinder.forget()
+        self.client.end()
+        if self._interruptible:
+            self._concurrency = InterruptibleThreads()
+        self.client = Client(self._concurrency, auto_commit=self.commits_automatically)
+        self.call: tuple[str, int] = ("none", NO_OFFSET)
+        self.is_closed = False
+        self.outcomes: list[CallbackOutcome] = []
+        self._committed = NO_OFFSET
+        self._generation = 0
+
+    def apply(self, action: Action) -> None:
+        """Take one step. Raises ActionRefused if the implementation cannot."""
+        step = step_of(self._actions, action)
+        step(*action.args)
+        if not self.client.is_waiting():
+            self.is_closed = self.is_closed or self.call[0] == "close"
+            self.call = ("none", NO_OFFSET)
+
+    def observe(self) -> Observation:
+        """The observed variables as the objects have them now."""
+        self._concurrency.demand_started()
+        return Observation({name: value(self) for name, value in OF_CONSUMER.items()})
+
+    # ---- Snapshots ----------------------------------------------------------------------------
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """All as it was; a call that stands still ends before."""
+        self.client.end()
+        super().restore(snapshot)
+
+    # ---- Interruptible ---------------------------------------------------------------------
+
+    def make_interruptible(self) -> bool:
+        """From the next reset on the consumer has locks at which its steps can be stopped."""
+        self._interruptible = True
+        return True
+
+    @property
+    def voluntary(self) -> frozenset[str]:
+        """Nothing is taken that nobody asked for."""
+        return frozenset()
+
+    @property
+    def unconditional(self) -> frozenset[str]:
+        """Nothing."""
+        return frozenset()
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """Whether the application takes one and the heartbeat thread the other.
+
+        A poll, an unsubscribe, and what finds or loses the coordinator beside a commit are several
+        sections, and a step of the spec each: another thread may come between two of them, and
+        nothing is wrong. So they are not interrupted.
+        """
+        if self.client.is_waiting() or _NOT_COORDINATOR in (running.args, between.args):
+            return False
+        return take_two_threads(_THREADS, running, between)
+
+    def in_parts(self, _running: Action, _between: Action) -> bool:
+        """Every action that is interrupted is one section."""
+        return False
+
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
+        """Let one thread of the consumer stand still while another takes its action."""
+        return interrupted(self._concurrency, self.apply, running, point, between)
+
+    # ---- the application -------------------------------------------------------------------
+
+    def _poll(self) -> None:
+        consumer = self.client.consumer
+        if self.client.network.is_woken:
+            self.client.call(lambda: consumer.poll(self.client.timer(0)))
+        else:
+            consumer.poll(self.client.timer(0))
+
+    def _begin(self) -> None:
+        self.client.subscriptions.seek(PARTITION, max(self._committed, 0))
+
+    def _consume(self) -> None:
+        subscriptions = self.client.subscriptions
+        if not subscriptions.is_fetchable(PARTITION):
+            raise ActionRefused("nothing is handed out of the partition")
+        subscriptions.seek(PARTITION, self._position() + 1)
+
+    def _position(self) -> int:
+        position = self.client.subscriptions.all_consumed().get(PARTITION)
+        return NO_OFFSET if position is None else position.offset
+
+    def _offsets(self, metadata: str) -> Offsets:
+        consumed = self.client.subscriptions.all_consumed()
+        return {
+            tp: OffsetAndMetadata(each.offset, metadata=metadata) for tp, each in consumed.items()
+        }
+
+    def _commit_async(self, number: int) -> None:
+        self.client.consumer.commit_async(
+            self._offsets(f"async {number}"), UserCallback(number, self.outcomes)
+        )
+
+    def _commit_sync(self) -> None:
+        self.call = ("sync", self._position())
+        timer = self.client.timer(CALL_TIMEOUT_MS)
+        offsets = self._offsets("sync")
+        self.client.call(lambda: self.client.consumer.commit_sync(offsets, timer))
+
+    def _close(self) -> None:
+        self.call = ("close", self._position() if self.commits_automatically else NO_OFFSET)
+        self.client.call(lambda: self.client.consumer.close(self.client.timer(CALL_TIMEOUT_MS)))
+
+    def _wakeup(self) -> None:
+        self.client.consumer.wakeup()
+        self.client.go_on()
+
+    # ---- time ------------------------------------------------------------------------------
+
+    def _pass(self, duration_ms: int) -> None:
+        self.client.clock.sleep(duration_ms)
+
+    def _pass_call_timeout(self) -> None:
+        self._pass(CALL_TIMEOUT_MS)
+        self.client.go_on()
+
+    # ---- the coordinator, and the heartbeat thread -----------------------------------------
+
+    def _come(self) -> None:
+        """What has come is called back in the heartbeat thread; the application sees it then."""
+        self.client.network.poll_no_wakeup()
+        self.client.go_on()
+
+    def _answer(self, kind: type[object], response: GroupResponse | Exception) -> None:
+        request, _ = self.client.oldest(kind)
+        self.client.network.respond(request, response)
+        self._come()
+
+    def _answer_lookup(self, succeeds: bool) -> None:
+        if succeeds:
+            response = FindCoordinatorResponse(Errors.NONE, BROKER)
+        else:
+            response = FindCoordinatorResponse(Errors.COORDINATOR_NOT_AVAILABLE)
+        self._answer(FindCoordinatorRequest, response)
+
+    def _take(self) -> OffsetCommitRequest:
+        _, commit = self.client.oldest(OffsetCommitRequest)
+        if commit.generation_id not in (-1, self._generation):
+            raise ActionRefused(f"the commit is of generation {commit.generation_id}")
+        self._committed = commit.partitions[0].committed_offset
+        return commit
+
+    def _answer_commit(self, error: str) -> None:
+        code = Errors[error]
+        if code is Errors.NONE:
+            self._take()
+        partition = OffsetCommitResponsePartition(PARTITION, code)
+        self._answer(OffsetCommitRequest, OffsetCommitResponse((partition,)))
+
+    def _disconnect(self, is_taken: bool) -> None:
+        if is_taken:
+            self._take()
+        network, coordinator = self.client.network, self.client.coordinator
+        for request in network.in_flight():
+            if not isinstance(request.request, FindCoordinatorRequest):
+                network.respond(request, DisconnectException("the connection broke"))
+        if not coordinator.coordinator_unknown():
+            coordinator.mark_coordinator_unknown("the connection broke", is_disconnected=True)
+        self._come()
+
+    def _answer_join(self) -> None:
+        self._generation += 1
+        self._answer(
+            JoinGroupRequest,
+            JoinGroupResponse(
+                Errors.NONE, MEMBER_ID, self._generation, "consumer", "range", "another"
+            ),
+        )
+
+    def _hear(self, error: Errors) -> None:
+        self.client.coordinator.send_heartbeat_request()
+        self.client.network.poll_no_wakeup()
+        self._answer(HeartbeatRequest, HeartbeatResponse(error))
+
+    def _hear_end(self) -> None:
+        self._generation += 1
+        self._hear(Errors.UNKNOWN_MEMBER_ID)
+
+    def _overrun(self) -> None:
+        self._generation += 1
+        self._pass(REBALANCE_TIMEOUT_MS)
+        thread = self.client.coordinator.heartbeat_thread
+        if thread is None or not thread.enabled:
+            raise ActionRefused("no heartbeat thread watches the application")
+        thread.run_once()
+
+
+_NOT_COORDINATOR = ("NOT_COORDINATOR",)
+_THREADS = (
+    frozenset({"CallCommitAsync"}),
+    frozenset({"AnswerCommit", "HearRebalance", "HearEnd"}),
+    frozenset({"OverrunPollInterval"}),
+)
+"""Which actions one thread takes: the application's, the heartbeat thread's."""
