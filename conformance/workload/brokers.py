@@ -1,4 +1,4 @@
-"""What a workload needs of brokers besides its clients: topics, and their transaction version."""
+"""What a workload needs of brokers besides its clients: topics, and the features they offer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from conformance.systems.wire.admin import make_topic
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.security import security_of
 
-_TRANSACTION_VERSION = "transaction.version"
 _MOST_REPLICAS = 3
 _WITH_FEATURES = 3
 """The first ApiVersions that tells the cluster's features."""
@@ -20,8 +19,8 @@ _WITH_FEATURES = 3
 
 def prepared(
     bootstrap: str, topics: Sequence[str], partitions: int, configs: Mapping[str, str]
-) -> int:
-    """Create the topics; the transaction version that the cluster has settled on, 0 if none.
+) -> Mapping[str, int]:
+    """Create the topics; the level of each feature that the cluster has settled on.
 
     Each gets a replica on each broker, at most three. Raises UserError.
     """
@@ -31,7 +30,7 @@ def prepared(
         for topic in topics:
             if make_topic(port, topic, partitions, replicas=replicas, configs=configs) is None:
                 raise UserError(f"The broker at {port.address} does not offer CreateTopics.")
-        return _transaction_version(port)
+        return _features(port)
     except SystemFailed as error:
         raise UserError(f"The brokers at {bootstrap} do not make the topics: {error}.") from error
     finally:
@@ -66,13 +65,11 @@ def _brokers(port: Port) -> int:
     return len(port.ask_body(request).brokers)
 
 
-def _transaction_version(port: Port) -> int:
+def _features(port: Port) -> dict[str, int]:
     request = make(
         class_of("api_versions", _WITH_FEATURES, "request"),
         client_software_name="kconform",
         client_software_version="1",
     )
-    for feature in getattr(port.ask_body(request), "finalized_features", ()):
-        if feature.name == _TRANSACTION_VERSION:
-            return int(feature.max_version_level)
-    return 0
+    features = getattr(port.ask_body(request), "finalized_features", ())
+    return {feature.name: int(feature.max_version_level) for feature in features}
