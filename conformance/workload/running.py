@@ -39,12 +39,15 @@ CLIENTS = "clients"
 SUMMARY = "workload.json"
 _JAVA = Path(__file__).resolve().parent / "java" / "Workload.java"
 _STARTING_S = 60.0
-"""Seconds that the first clients have to start, and the closer to end what the dead left open."""
+"""Seconds that clients have to start: on a busy machine a JVM takes half of it."""
 _CALLS = 5
 """Of the longest operation, which each may take their time-out: a transaction sends, commits
 positions, tries to commit and to abort, and its producer is closed."""
 _PATIENCE_S = _CALLS * ANSWER_S + 20.0
 """Seconds that a client has to finish what it is at, and to close."""
+_FENCING_S = 180.0
+"""Seconds that the closer has for all transactional ids and the last values, while brokers may
+still be coming back."""
 _CLOSING_S = 10.0
 _IN_ORDER = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 """Exit codes of clients: a young one has no handler of SIGTERM yet, and a JVM adds 128."""
@@ -100,7 +103,7 @@ def run_workload(settings: WorkloadSettings, place: WorkloadPlace, tell: Tell) -
     with WorkloadRun(settings, place, version, classes, tell) as run:
         run.drive(workload_plan(settings))
         closer, *readers = ending_plan(settings)
-        run.finish([closer], _STARTING_S)
+        run.finish([closer], _FENCING_S)
         run.finish(readers, DRAIN_S + _PATIENCE_S)
         report = run.report()
     summary = {
@@ -174,10 +177,11 @@ class WorkloadRun:
         self._await(started, _PATIENCE_S)
 
     def finish(self, plan: Sequence[InstancePlan], seconds: float) -> None:
-        """Start instances and wait for their end."""
+        """Start instances and wait for their end, so long from their first line on."""
         self.tell(f"{', '.join(instance.client for instance in plan)}")
         for instance in plan:
             self._start(instance)
+        self._await_logs([instance.process for instance in plan], _STARTING_S)
         self._await(plan, seconds)
 
     def report(self) -> WorkloadReport:
