@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from conformance.errors import UserError
 from conformance.kafka.entities import class_of, make, module_of
+from conformance.kafka.maven import Tell
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.admin import make_topic
@@ -15,16 +17,22 @@ from conformance.systems.wire.security import security_of
 _MOST_REPLICAS = 3
 _WITH_FEATURES = 3
 """The first ApiVersions that tells the cluster's features."""
+_PATIENCE_S = 30.0
+"""Seconds until a broker must answer: all may be away for a moment while faults are made."""
 
 
 def prepared(
-    bootstrap: str, topics: Sequence[str], partitions: int, configs: Mapping[str, str]
+    bootstrap: str,
+    topics: Sequence[str],
+    partitions: int,
+    configs: Mapping[str, str],
+    tell: Tell,
 ) -> Mapping[str, int]:
     """Create the topics; the level of each feature that the cluster has settled on.
 
     Each gets a replica on each broker, at most three. Raises UserError.
     """
-    port = _reached(bootstrap)
+    port = _reached(bootstrap, tell)
     try:
         replicas = min(_MOST_REPLICAS, _brokers(port))
         for topic in topics:
@@ -37,20 +45,24 @@ def prepared(
         port.close()
 
 
-def _reached(bootstrap: str) -> Port:
-    """The first broker that answers."""
+def _reached(bootstrap: str, tell: Tell) -> Port:
+    """The first broker that answers; all are asked again for a while."""
     try:
         addresses = [parse_address(address.strip()) for address in bootstrap.split(",")]
     except UserError:
         raise UserError(
             f"--bootstrap takes HOST:PORT, or several with commas; {bootstrap!r} is not that."
         ) from None
-    for address in addresses[:-1]:
-        try:
-            return Port(address, security_of("", ""))
-        except UserError:
-            continue
-    return Port(addresses[-1], security_of("", ""))
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        for address in addresses:
+            try:
+                return Port(address, security_of("", ""))
+            except UserError:
+                if address == addresses[-1] and time.monotonic() > until:
+                    raise
+        tell(f"no broker answers at {bootstrap} yet")
+        time.sleep(0.5)
 
 
 def _brokers(port: Port) -> int:

@@ -92,7 +92,7 @@ def run_workload(settings: WorkloadSettings, place: WorkloadPlace, tell: Tell) -
     unclean = str(place.unclean_election).lower()
     configs = {"unclean.leader.election.enable": unclean, "cleanup.policy": "delete"}
     configs["retention.ms"] = "-1"
-    features = prepared(place.bootstrap, settings.all_topics, settings.partitions, configs)
+    features = prepared(place.bootstrap, settings.all_topics, settings.partitions, configs, tell)
     version = features.get("transaction.version", 0)
     if features.get("group.version", 0) > 0:
         settings = replace(settings, consumer_protocol=_consumer_protocol(place))
