@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 from conformance.errors import UserError
 from conformance.kafka.entities import class_of, make, module_of
 from conformance.kafka.maven import Tell
 from conformance.systems.protocol import SystemFailed
-from conformance.systems.wire.address import parse_address
-from conformance.systems.wire.admin import make_topic
+from conformance.systems.wire.address import Address, parse_address
+from conformance.systems.wire.admin import has_leaders, make_topic
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.security import security_of
 
 _MOST_REPLICAS = 3
 _WITH_FEATURES = 3
 """The first ApiVersions that tells the cluster's features."""
-_PATIENCE_S = 30.0
-"""Seconds until a broker must answer: all may be away for a moment while faults are made."""
+_PATIENCE_S = 60.0
+"""Seconds until the topics must be there: brokers may be away while faults are made."""
 
 
 def prepared(
@@ -32,37 +33,46 @@ def prepared(
 
     Each gets a replica on each broker, at most three. Raises UserError.
     """
-    port = _reached(bootstrap, tell)
-    try:
-        replicas = min(_MOST_REPLICAS, _brokers(port))
-        for topic in topics:
-            if make_topic(port, topic, partitions, replicas=replicas, configs=configs) is None:
-                raise UserError(f"The broker at {port.address} does not offer CreateTopics.")
-        return _features(port)
-    except SystemFailed as error:
-        raise UserError(f"The brokers at {bootstrap} do not make the topics: {error}.") from error
-    finally:
-        port.close()
+    addresses = _addresses(bootstrap)
+    until = time.monotonic() + _PATIENCE_S
+    for address in cycle(addresses):
+        try:
+            return _prepared_at(address, topics, partitions, configs)
+        except (SystemFailed, UserError) as error:
+            if address == addresses[-1] and time.monotonic() > until:
+                if isinstance(error, UserError):
+                    raise
+                raise UserError(
+                    f"The brokers at {bootstrap} do not make the topics: {error}."
+                ) from error
+            tell(f"the brokers at {bootstrap} do not make the topics yet")
+            time.sleep(0.5)
+    raise AssertionError("addresses are never none")
 
 
-def _reached(bootstrap: str, tell: Tell) -> Port:
-    """The first broker that answers; all are asked again for a while."""
+def _addresses(bootstrap: str) -> list[Address]:
     try:
-        addresses = [parse_address(address.strip()) for address in bootstrap.split(",")]
+        return [parse_address(address.strip()) for address in bootstrap.split(",")]
     except UserError:
         raise UserError(
             f"--bootstrap takes HOST:PORT, or several with commas; {bootstrap!r} is not that."
         ) from None
-    until = time.monotonic() + _PATIENCE_S
-    while True:
-        for address in addresses:
-            try:
-                return Port(address, security_of("", ""))
-            except UserError:
-                if address == addresses[-1] and time.monotonic() > until:
-                    raise
-        tell(f"no broker answers at {bootstrap} yet")
-        time.sleep(0.5)
+
+
+def _prepared_at(
+    address: Address, topics: Sequence[str], partitions: int, configs: Mapping[str, str]
+) -> dict[str, int]:
+    port = Port(address, security_of("", ""))
+    try:
+        replicas = min(_MOST_REPLICAS, _brokers(port))
+        for topic in topics:
+            if has_leaders(port, topic, partitions):
+                continue  # an earlier attempt made it
+            if make_topic(port, topic, partitions, replicas=replicas, configs=configs) is None:
+                raise UserError(f"The broker at {port.address} does not offer CreateTopics.")
+        return _features(port)
+    finally:
+        port.close()
 
 
 def _brokers(port: Port) -> int:

@@ -53,7 +53,7 @@ def test_a_history_that_is_there_is_not_mixed_with_another_one(
 def test_brokers_that_do_not_answer_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brokers, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(brokers, "_PATIENCE_S", -1.0)
     if importlib.util.find_spec("aiokafka") is None:
         pytest.skip("the extra `clients` is not installed")
     text = refused(capsys, tmp_path / "runs", clients="aiokafka")
