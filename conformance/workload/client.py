@@ -263,7 +263,8 @@ class WorkloadClient:
         if self._gathered:  # before this, so it is logged before this
             self._log.event("poll", polled=_polled(self._gathered))
             self._gathered = []
-        self._positions.clear()
+        kept = set(partitions)
+        self._positions = {p: at for p, at in self._positions.items() if p in kept}
         self._log.event("assign", assigned=[key_of(*partition) for partition in partitions])
 
     def _subscribe(self) -> None:

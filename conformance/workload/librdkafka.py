@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from conformance.workload.plan import InstancePlan, PlannedRecord, ProducerKind
+from conformance.workload.plan import GroupProtocol, InstancePlan, PlannedRecord, ProducerKind
 from conformance.workload.ports import (
     ANSWER_S,
     DELIVERY_MS,
@@ -123,41 +123,54 @@ def _positions(positions: Mapping[Partition, int]) -> list[TopicPartition]:
     return [TopicPartition(topic, number, at) for (topic, number), at in positions.items()]
 
 
+def _partitions(given: Sequence[TopicPartition]) -> set[Partition]:
+    return {(p.topic, p.partition) for p in given}
+
+
 class LibrdkafkaConsumer:
-    """Its consumer. Callbacks come amid a poll, between records."""
+    """Its consumer. Callbacks come amid a poll, between records.
+
+    They name all partitions with the classic protocol, and what changes with the other one.
+    """
 
     def __init__(self, bootstrap: str, plan: InstancePlan) -> None:
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "client.id": plan.process,
-                "group.id": plan.group or f"{plan.process}-alone",
-                "isolation.level": plan.isolation,
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "earliest",
-                "session.timeout.ms": SESSION_MS,
-                "heartbeat.interval.ms": SESSION_MS // 4,
-                "socket.timeout.ms": REQUEST_MS * 2,
-                "partition.assignment.strategy": "range",
-                "fetch.wait.max.ms": 100,
-                "log_level": 2,
-            }
-        )
+        settings: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "client.id": plan.process,
+            "group.id": plan.group or f"{plan.process}-alone",
+            "group.protocol": str(plan.group_protocol),
+            "isolation.level": plan.isolation,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+            "socket.timeout.ms": REQUEST_MS * 2,
+            "fetch.wait.max.ms": 100,
+            "log_level": 2,
+        }
+        if plan.group_protocol is GroupProtocol.CLASSIC:  # else the broker settles these
+            settings["session.timeout.ms"] = SESSION_MS
+            settings["heartbeat.interval.ms"] = SESSION_MS // 4
+            settings["partition.assignment.strategy"] = "range"
+        self._consumer = Consumer(settings)
         self._collected: list[PolledRecord] = []
+        self._owned: set[Partition] = set()
 
     def rest(self, seconds: float) -> None:
         time.sleep(seconds)
 
     def subscribe(self, topics: Sequence[str], listener: ConsumerListener) -> None:
         def assigned(_: object, given: Sequence[TopicPartition]) -> None:
-            self._hand_over(listener)
-            listener.assigned([(p.topic, p.partition) for p in given])
+            change(self._owned | _partitions(given))
 
-        def revoked(_: object, _given: object) -> None:
-            self._hand_over(listener)
-            listener.assigned(())
+        def revoked(_: object, given: Sequence[TopicPartition]) -> None:
+            change(self._owned - _partitions(given))
 
+        def change(owned: set[Partition]) -> None:
+            self._hand_over(listener)
+            self._owned = owned
+            listener.assigned(sorted(owned))
+
+        self._owned = set()
         _asked(self._consumer.unsubscribe)
         _asked(
             self._consumer.subscribe,

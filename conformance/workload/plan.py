@@ -17,6 +17,8 @@ import msgspec
 
 LIBRARIES = ("confluent-kafka", "kafka-python", "aiokafka", "java")
 """Clients that a workload drives."""
+CONSUMER_PROTOCOL_LIBRARIES = ("confluent-kafka", "java")
+"""Those that can join a group with `group.protocol=consumer` (KIP-848)."""
 END = "end"
 """How values begin that are sent last: a reader that has one of each partition has read it all."""
 
@@ -45,6 +47,14 @@ class ClientRole(StrEnum):
     """Ends what the dead left open, and sends the last value of each partition."""
     FINAL_READER = "final"
     """Reads everything once more, up to the last values."""
+
+
+class GroupProtocol(StrEnum):
+    """`group.protocol`: how a consumer joins its group."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    """The coordinator assigns partitions (KIP-848)."""
 
 
 class PlannedAction(StrEnum):
@@ -104,6 +114,7 @@ class InstancePlan(msgspec.Struct, frozen=True):
     acks: str = "all"
     isolation: str = "read_committed"
     group: str = ""
+    group_protocol: GroupProtocol = GroupProtocol.CLASSIC
     transactional_id: str = ""
     output: str = ""
     """The topic that a transformer sends to; it reads the others."""
@@ -124,6 +135,8 @@ class WorkloadSettings:
     consumers: int = 2
     crash_every: float = 6.0
     """Seconds between the deaths of clients; 0: none dies."""
+    consumer_protocol: tuple[str, ...] = ()
+    """Libraries that may join groups with `group.protocol=consumer`; the seed draws who does."""
 
     @property
     def output(self) -> str:
@@ -290,6 +303,7 @@ def _with_steps(
         acks=settings.acks if plain else "all",
         isolation=client.isolation,
         group=_group(settings, client.role),
+        group_protocol=_group_protocol(settings, client),
         transactional_id=_transactional_id(settings, client.name) if transactional else "",
         output=settings.output if transforms else "",
     )
@@ -301,6 +315,13 @@ def _group(settings: WorkloadSettings, role: ClientRole) -> str:
         if role in {ClientRole.MEMBER, ClientRole.TRANSFORMER}
         else ""
     )
+
+
+def _group_protocol(settings: WorkloadSettings, client: _PlannedClient) -> GroupProtocol:
+    """The same of all instances of a client. A group may have members of both protocols."""
+    if not _group(settings, client.role) or client.library not in settings.consumer_protocol:
+        return GroupProtocol.CLASSIC
+    return random.Random(f"{settings.seed}/{client.name}/protocol").choice(list(GroupProtocol))
 
 
 def _transactional_id(settings: WorkloadSettings, name: str) -> str:

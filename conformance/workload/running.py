@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -22,6 +22,7 @@ from conformance.kafka.recording import RecordedClientProcess
 from conformance.workload.brokers import prepared
 from conformance.workload.client import DRAIN_S, ClientJob
 from conformance.workload.plan import (
+    CONSUMER_PROTOCOL_LIBRARIES,
     FIRST_S,
     LIBRARIES,
     ClientRole,
@@ -31,13 +32,22 @@ from conformance.workload.plan import (
     ending_plan,
     workload_plan,
 )
+from conformance.workload.ports import ANSWER_S
 
 CLIENTS = "clients"
 """The folder of the plans, and of what clients print."""
 SUMMARY = "workload.json"
 _JAVA = Path(__file__).resolve().parent / "java" / "Workload.java"
-_PATIENCE_S = 20.0
-"""Seconds that a client has to finish what it is at: an operation may take its time-out."""
+_STARTING_S = 60.0
+"""Seconds that clients have to start: on a busy machine a JVM takes half of it."""
+_CALLS = 5
+"""Of the longest operation, which each may take their time-out: a transaction sends, commits
+positions, tries to commit and to abort, and its producer is closed."""
+_PATIENCE_S = _CALLS * ANSWER_S + 20.0
+"""Seconds that a client has to finish what it is at, and to close."""
+_FENCING_S = 180.0
+"""Seconds that the closer has for all transactional ids and the last values, while brokers may
+still be coming back."""
 _CLOSING_S = 10.0
 _IN_ORDER = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 """Exit codes of clients: a young one has no handler of SIGTERM yet, and a JVM adds 128."""
@@ -82,7 +92,10 @@ def run_workload(settings: WorkloadSettings, place: WorkloadPlace, tell: Tell) -
     unclean = str(place.unclean_election).lower()
     configs = {"unclean.leader.election.enable": unclean, "cleanup.policy": "delete"}
     configs["retention.ms"] = "-1"
-    version = prepared(place.bootstrap, settings.all_topics, settings.partitions, configs)
+    features = prepared(place.bootstrap, settings.all_topics, settings.partitions, configs, tell)
+    version = features.get("transaction.version", 0)
+    if features.get("group.version", 0) > 0:
+        settings = replace(settings, consumer_protocol=_consumer_protocol(place))
     (place.output / CLIENTS).mkdir(parents=True)
     classes = None
     if place.jars is not None:
@@ -90,7 +103,7 @@ def run_workload(settings: WorkloadSettings, place: WorkloadPlace, tell: Tell) -
     with WorkloadRun(settings, place, version, classes, tell) as run:
         run.drive(workload_plan(settings))
         closer, *readers = ending_plan(settings)
-        run.finish([closer], _PATIENCE_S * 3)
+        run.finish([closer], _FENCING_S)
         run.finish(readers, DRAIN_S + _PATIENCE_S)
         report = run.report()
     summary = {
@@ -104,6 +117,12 @@ def run_workload(settings: WorkloadSettings, place: WorkloadPlace, tell: Tell) -
     }
     (place.output / SUMMARY).write_text(json.dumps(summary, indent=1), encoding="utf-8")
     return report
+
+
+def _consumer_protocol(place: WorkloadPlace) -> tuple[str, ...]:
+    """The libraries that speak KIP-848 as it was released: of Java's clients those of 4.0."""
+    old = place.jars is not None and place.jars.release < (4, 0, 0)
+    return tuple(name for name in CONSUMER_PROTOCOL_LIBRARIES if not (old and name == "java"))
 
 
 @dataclass(slots=True)
@@ -142,7 +161,7 @@ class WorkloadRun:
         waiting = list(plan)
         while waiting and waiting[0].starts < FIRST_S:
             self._start(waiting.pop(0))
-        self._await_logs(list(self._processes), _PATIENCE_S * 3)
+        self._await_logs(list(self._processes), _STARTING_S)
         began = time.monotonic()
         while (now := time.monotonic() - began) < self.settings.seconds:
             while waiting and waiting[0].starts <= now:
@@ -158,10 +177,11 @@ class WorkloadRun:
         self._await(started, _PATIENCE_S)
 
     def finish(self, plan: Sequence[InstancePlan], seconds: float) -> None:
-        """Start instances and wait for their end."""
+        """Start instances and wait for their end, so long from their first line on."""
         self.tell(f"{', '.join(instance.client for instance in plan)}")
         for instance in plan:
             self._start(instance)
+        self._await_logs([instance.process for instance in plan], _STARTING_S)
         self._await(plan, seconds)
 
     def report(self) -> WorkloadReport:

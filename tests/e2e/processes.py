@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-MARK = "KCONFORM_TEST_MARK"
+MARK = f"KCONFORM_TEST_MARK_{os.getpid()}"
+"""Of this run: another run of the same tests may have processes on this machine too."""
 needs_proc = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="looks into Linux's /proc"
 )

@@ -66,14 +66,15 @@ def make_topic(
             "members commit offsets."
         )
     until = time.monotonic() + _TOPIC_SECONDS
-    while not _has_leaders(port, name, partitions):
+    while not has_leaders(port, name, partitions):
         if time.monotonic() > until:
             raise SystemFailed(f"The topic {name} has no leaders after {_TOPIC_SECONDS:.0f} s")
         time.sleep(0.05)
     return getattr(result, "topic_id", None) or _NO_TOPIC_ID
 
 
-def _has_leaders(port: Port, name: str, partitions: int) -> bool:
+def has_leaders(port: Port, name: str, partitions: int) -> bool:
+    """Whether the topic is there, and each of so many partitions has a leader."""
     module = module_of("metadata", port.versions["metadata"], "request")
     request = make(
         module.MetadataRequest,

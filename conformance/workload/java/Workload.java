@@ -20,6 +20,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
@@ -57,6 +58,7 @@ public final class Workload implements ConsumerRebalanceListener {
     private final List<String> topics = new ArrayList<>();
     private final Map<TopicPartition, Long> positions = new TreeMap<>(Workload::compare);
     private final Map<TopicPartition, Long> read = new TreeMap<>(Workload::compare);
+    private final Set<TopicPartition> owned = new TreeSet<>(Workload::compare);
     private List<ConsumerRecord<String, String>> gathered;
     private KafkaProducer<String, String> producer;
     private KafkaConsumer<String, String> consumer;
@@ -191,11 +193,15 @@ public final class Workload implements ConsumerRebalanceListener {
         settings.put("isolation.level", text("isolation"));
         settings.put("enable.auto.commit", "false");
         settings.put("auto.offset.reset", "earliest");
-        settings.put("session.timeout.ms", String.valueOf(SESSION_MS));
-        settings.put("heartbeat.interval.ms", String.valueOf(SESSION_MS / 4));
         settings.put("default.api.timeout.ms", String.valueOf(ANSWER_MS));
         settings.put("fetch.max.wait.ms", "100");
-        settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer.RangeAssignor");
+        if (text("group_protocol").equals("consumer")) {
+            settings.put("group.protocol", "consumer");
+        } else { // else the broker settles these
+            settings.put("session.timeout.ms", String.valueOf(SESSION_MS));
+            settings.put("heartbeat.interval.ms", String.valueOf(SESSION_MS / 4));
+            settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer.RangeAssignor");
+        }
         if (!text("group").isEmpty()) {
             settings.put("group.id", text("group"));
         }
@@ -406,12 +412,14 @@ public final class Workload implements ConsumerRebalanceListener {
 
     @Override
     public void onPartitionsAssigned(Collection<TopicPartition> given) {
-        assigned(given);
+        owned.addAll(given);
+        assigned(owned);
     }
 
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> given) {
-        assigned(List.of());
+        owned.removeAll(given);
+        assigned(owned);
     }
 
     private void assigned(Collection<TopicPartition> partitions) {
@@ -419,7 +427,7 @@ public final class Workload implements ConsumerRebalanceListener {
             log.event("ok", "poll", fields("polled", polled(gathered)));
             gathered = new ArrayList<>();
         }
-        positions.clear();
+        positions.keySet().retainAll(partitions);
         ArrayNode keys = JSON.createArrayNode();
         partitions.forEach(partition -> keys.add(key(partition.topic(), partition.partition())));
         log.event("ok", "assign", fields("assigned", keys));
@@ -427,7 +435,8 @@ public final class Workload implements ConsumerRebalanceListener {
 
     private void subscribe() {
         makeConsumer();
-        assigned(List.of());
+        owned.clear();
+        assigned(owned);
         log.event("ok", "subscribe", JSON.createObjectNode());
         try {
             consumer.unsubscribe();

@@ -9,6 +9,7 @@ import pytest
 
 from conformance.cli.workload import workload
 from conformance.errors import ExitCode
+from conformance.workload import brokers
 
 
 def refused(
@@ -50,8 +51,9 @@ def test_a_history_that_is_there_is_not_mixed_with_another_one(
 
 
 def test_brokers_that_do_not_answer_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(brokers, "_PATIENCE_S", -1.0)
     if importlib.util.find_spec("aiokafka") is None:
         pytest.skip("the extra `clients` is not installed")
     text = refused(capsys, tmp_path / "runs", clients="aiokafka")

@@ -21,38 +21,28 @@ def example(language: str) -> str:
 
 
 def test_the_python_example_writes_operations() -> None:
+    """Real clients write the others: tests/e2e/kafka/test_history_examples.py."""
     message = SimpleNamespace(
-        topic=lambda: "orders", partition=lambda: 0, value=lambda: b"v", offset=lambda: 7
+        topic=lambda: "orders",
+        partition=lambda: 0,
+        value=lambda: b"v",
+        offset=lambda: 7,
+        error=lambda: None,
     )
     history = io.StringIO()
-    consumer = SimpleNamespace(consume=lambda _most, _seconds: [message])
+    consumer = SimpleNamespace(poll=lambda _seconds: message)
     names = {"json": json, "time": time, "history": history, "consumer": consumer}
     exec(compile(example("python"), "docs/history.md", "exec"), names)
     names["delivered"](None, message)  # type: ignore[operator]
     names["delivered"]("timed out", message)  # type: ignore[operator]
+    names["assigned"](consumer, [SimpleNamespace(topic="orders", partition=0)])  # type: ignore[operator]
     block = read_block(history.getvalue().encode(), 1, cut=False)
     assert not block.bad
     rows = block.table.to_pylist()
     record = {"key": "orders-0", "value": "v", "offset": 7}
     assert [(row["f"], row["type"]) for row in rows] == [
-        ("subscribe", "ok"), ("poll", "ok"), ("send", "ok"), ("send", "info"),
+        ("poll", "ok"), ("send", "ok"), ("send", "info"), ("assign", "ok"),
     ]  # fmt: skip
-    assert [rows[1]["polled"], rows[2]["sent"]] == [[record], [record]]
-    assert rows[3]["sent"] == [{**record, "offset": None}]
-
-
-def test_the_java_example_prints_operations() -> None:
-    """Its format, filled as Java's `printf` fills it."""
-    parts = re.findall(r'"((?:\\.|[^"\\])*)"', example("java").split("System.current")[0])
-    line = "".join(parts).replace('\\"', '"').replace("%n", "\n")
-    filled = [
-        line % (5, kind, f, name, "orders", 0, "v", offset)
-        for f, kind, name, offset in (("send", "ok", "sent", 7), ("poll", "ok", "polled", 8),
-                                      ("send", "info", "sent", "null"))
-    ]  # fmt: skip
-    subscribe = re.search(r'println\("(.*)"\)', example("java"))
-    assert subscribe
-    filled.append(subscribe[1].replace('\\"', '"') + "\n")
-    block = read_block("".join(filled).encode(), 1, cut=False)
-    assert (len(block.table), block.bad) == (4, ())
-    assert block.table.to_pylist()[1]["polled"] == [{"key": "orders-0", "value": "v", "offset": 8}]
+    assert [rows[0]["polled"], rows[1]["sent"]] == [[record], [record]]
+    assert rows[2]["sent"] == [{**record, "offset": None}]
+    assert rows[3]["moved"] == ["orders-0"]

@@ -11,8 +11,10 @@ import pytest
 
 from conformance.workload.client import ClientJob
 from conformance.workload.plan import (
+    CONSUMER_PROTOCOL_LIBRARIES,
     LIBRARIES,
     ClientRole,
+    GroupProtocol,
     InstancePlan,
     PlannedAction,
     ProducerKind,
@@ -95,6 +97,22 @@ def test_acks_are_those_of_plain_producers_only() -> None:
     assert {(instance.role, instance.kind) for instance in weak} == {
         (ClientRole.PRODUCER, ProducerKind.PLAIN)
     }
+
+
+def test_the_seed_draws_who_joins_with_the_consumer_protocol() -> None:
+    drawn = set()
+    for seed in range(10):
+        settings = replace(SETTINGS, seed=seed, consumer_protocol=CONSUMER_PROTOCOL_LIBRARIES)
+        plan = (*workload_plan(settings), *ending_plan(settings))
+        by_client = {(i.client, i.group_protocol) for i in plan}
+        assert len(by_client) == len({i.client for i in plan})  # an heir joins as the dead one did
+        drawn |= {(i.library, i.group_protocol) for i in plan if i.group}
+        assert {i.group_protocol for i in plan if not i.group} == {GroupProtocol.CLASSIC}
+    assert drawn == {
+        *((library, GroupProtocol.CLASSIC) for library in LIBRARIES),
+        *((library, GroupProtocol.CONSUMER) for library in CONSUMER_PROTOCOL_LIBRARIES),
+    }
+    assert {i.group_protocol for i in workload_plan(SETTINGS)} == {GroupProtocol.CLASSIC}
 
 
 @pytest.mark.parametrize("kind", ProducerKind)
