@@ -299,7 +299,7 @@ class CommitsSystem(RewindingSystem):
 
 _NOT_COORDINATOR = ("NOT_COORDINATOR",)
 _THREADS = (
-    frozenset({"CallCommitAsync"}),
+    frozenset({"CallCommitAsync", "Begin", "Consume"}),
     frozenset({"AnswerCommit", "HearRebalance", "HearEnd"}),
     frozenset({"OverrunPollInterval"}),
 )
