@@ -17,7 +17,7 @@ from impl.errors import ApiException, Errors, KafkaException
 from impl.group.client.assignors.range import RangeAssignor
 from impl.group.client.config import GroupRebalanceConfig, MemberRuntime
 from impl.group.client.consumer_config import ConsumerConfig, RebalanceListener
-from impl.group.client.consumer_coordinator import ConsumerCoordinator, Offsets
+from impl.group.client.consumer_coordinator import ConsumerCoordinator
 from impl.group.client.consumer_protocol import Assignment, serialize_assignment
 from impl.group.client.errors import (
     CommitFailedException,
@@ -243,5 +243,3 @@ _CONFIG = GroupRebalanceConfig(
     # Calls that wait try again at once: the spec has no such waits.
     retry_backoff_max_ms=0,
 )
-
-__all__ = ["Client", "Offsets"]

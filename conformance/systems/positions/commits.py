@@ -62,12 +62,97 @@ class UserCallback:
         self.outcomes.append(CallbackOutcome(self.id, offsets, error))
 
 
+class AnsweringGroup:
+    """The group's coordinator as the consumer meets it, and the heartbeat thread."""
+
+    def __init__(self, client: Client) -> None:
+        self.committed = NO_OFFSET
+        self._generation = 0
+        self._client = client
+
+    def _come(self) -> None:
+        """What has come is called back in the heartbeat thread; the application sees it then."""
+        self._client.network.poll_no_wakeup()
+        self._client.go_on()
+
+    def _answer(self, kind: type[object], response: GroupResponse | Exception) -> None:
+        request, _ = self._client.oldest(kind)
+        self._client.network.respond(request, response)
+        self._come()
+
+    def answer_lookup(self, succeeds: bool) -> None:
+        """FindCoordinator is answered."""
+        if succeeds:
+            response = FindCoordinatorResponse(Errors.NONE, BROKER)
+        else:
+            response = FindCoordinatorResponse(Errors.COORDINATOR_NOT_AVAILABLE)
+        self._answer(FindCoordinatorRequest, response)
+
+    def _take(self) -> OffsetCommitRequest:
+        _, commit = self._client.oldest(OffsetCommitRequest)
+        if commit.generation_id not in (-1, self._generation):
+            raise ActionRefused(f"the commit is of generation {commit.generation_id}")
+        self.committed = commit.partitions[0].committed_offset
+        return commit
+
+    def answer_commit(self, error: str) -> None:
+        """The oldest commit is answered, with an error or NONE."""
+        code = Errors[error]
+        if code is Errors.NONE:
+            self._take()
+        partition = OffsetCommitResponsePartition(PARTITION, code)
+        self._answer(OffsetCommitRequest, OffsetCommitResponse((partition,)))
+
+    def disconnect(self, is_taken: bool) -> None:
+        """The connection breaks; the oldest commit may have been taken."""
+        if is_taken:
+            self._take()
+        network, coordinator = self._client.network, self._client.coordinator
+        for request in network.in_flight():
+            if not isinstance(request.request, FindCoordinatorRequest):
+                network.respond(request, DisconnectException("the connection broke"))
+        if not coordinator.coordinator_unknown():
+            coordinator.mark_coordinator_unknown("the connection broke", is_disconnected=True)
+        self._come()
+
+    def answer_join(self) -> None:
+        """The group has a new generation."""
+        self._generation += 1
+        self._answer(
+            JoinGroupRequest,
+            JoinGroupResponse(
+                Errors.NONE, MEMBER_ID, self._generation, "consumer", "range", "another"
+            ),
+        )
+
+    def hear(self, error: Errors) -> None:
+        """A heartbeat is sent and answered."""
+        self._client.coordinator.send_heartbeat_request()
+        self._client.network.poll_no_wakeup()
+        self._answer(HeartbeatRequest, HeartbeatResponse(error))
+
+    def hear_end(self) -> None:
+        """The member was put out meanwhile."""
+        self._generation += 1
+        self.hear(Errors.UNKNOWN_MEMBER_ID)
+
+    def overrun(self) -> None:
+        """The heartbeat thread sees that the application does not poll."""
+        self._generation += 1
+        self._client.clock.sleep(REBALANCE_TIMEOUT_MS)
+        thread = self._client.coordinator.heartbeat_thread
+        if thread is None or not thread.enabled:
+            raise ActionRefused("no heartbeat thread watches the application")
+        thread.run_once()
+
+
 class CommitsSystem(RewindingSystem):
     """One consumer; an environment that does what the actions say."""
 
     variables = VARIABLES
     repeatable = True
     client: Client
+    group: AnsweringGroup
 
     def __init__(self, *, auto_commit: bool) -> None:
         self.commits_automatically = auto_commit
@@ -88,13 +173,13 @@ class CommitsSystem(RewindingSystem):
             "PassBackoff": lambda: self._pass(BACKOFF_MS),
             "PassRebalanceTimeout": lambda: self._pass(REBALANCE_TIMEOUT_MS),
             "PassCallTimeout": self._pass_call_timeout,
-            "AnswerLookup": self._answer_lookup,
-            "AnswerCommit": self._answer_commit,
-            "Disconnect": self._disconnect,
-            "AnswerJoin": self._answer_join,
-            "HearRebalance": lambda: self._hear(Errors.REBALANCE_IN_PROGRESS),
-            "HearEnd": self._hear_end,
-            "OverrunPollInterval": self._overrun,
+            "AnswerLookup": lambda succeeds: self.group.answer_lookup(succeeds),
+            "AnswerCommit": lambda error: self.group.answer_commit(error),
+            "Disconnect": lambda is_taken: self.group.disconnect(is_taken),
+            "AnswerJoin": lambda: self.group.answer_join(),
+            "HearRebalance": lambda: self.group.hear(Errors.REBALANCE_IN_PROGRESS),
+            "HearEnd": lambda: self.group.hear_end(),
+            "OverrunPollInterval": lambda: self.group.overrun(),
         }
         self._rewinder = Rewinder(self, apart=(self._actions,))
         self.client = Client(self._concurrency, auto_commit=auto_commit)
@@ -111,8 +196,7 @@ class CommitsSystem(RewindingSystem):
         self.call: tuple[str, int] = ("none", NO_OFFSET)
         self.is_closed = False
         self.outcomes: list[CallbackOutcome] = []
-        self._committed = NO_OFFSET
-        self._generation = 0
+        self.group = AnsweringGroup(self.client)
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the implementation cannot."""
@@ -180,7 +264,7 @@ class CommitsSystem(RewindingSystem):
             consumer.poll(self.client.timer(0))
 
     def _begin(self) -> None:
-        self.client.subscriptions.seek(PARTITION, max(self._committed, 0))
+        self.client.subscriptions.seek(PARTITION, max(self.group.committed, 0))
 
     def _consume(self) -> None:
         subscriptions = self.client.subscriptions
@@ -225,76 +309,6 @@ class CommitsSystem(RewindingSystem):
     def _pass_call_timeout(self) -> None:
         self._pass(CALL_TIMEOUT_MS)
         self.client.go_on()
-
-    # ---- the coordinator, and the heartbeat thread -----------------------------------------
-
-    def _come(self) -> None:
-        """What has come is called back in the heartbeat thread; the application sees it then."""
-        self.client.network.poll_no_wakeup()
-        self.client.go_on()
-
-    def _answer(self, kind: type[object], response: GroupResponse | Exception) -> None:
-        request, _ = self.client.oldest(kind)
-        self.client.network.respond(request, response)
-        self._come()
-
-    def _answer_lookup(self, succeeds: bool) -> None:
-        if succeeds:
-            response = FindCoordinatorResponse(Errors.NONE, BROKER)
-        else:
-            response = FindCoordinatorResponse(Errors.COORDINATOR_NOT_AVAILABLE)
-        self._answer(FindCoordinatorRequest, response)
-
-    def _take(self) -> OffsetCommitRequest:
-        _, commit = self.client.oldest(OffsetCommitRequest)
-        if commit.generation_id not in (-1, self._generation):
-            raise ActionRefused(f"the commit is of generation {commit.generation_id}")
-        self._committed = commit.partitions[0].committed_offset
-        return commit
-
-    def _answer_commit(self, error: str) -> None:
-        code = Errors[error]
-        if code is Errors.NONE:
-            self._take()
-        partition = OffsetCommitResponsePartition(PARTITION, code)
-        self._answer(OffsetCommitRequest, OffsetCommitResponse((partition,)))
-
-    def _disconnect(self, is_taken: bool) -> None:
-        if is_taken:
-            self._take()
-        network, coordinator = self.client.network, self.client.coordinator
-        for request in network.in_flight():
-            if not isinstance(request.request, FindCoordinatorRequest):
-                network.respond(request, DisconnectException("the connection broke"))
-        if not coordinator.coordinator_unknown():
-            coordinator.mark_coordinator_unknown("the connection broke", is_disconnected=True)
-        self._come()
-
-    def _answer_join(self) -> None:
-        self._generation += 1
-        self._answer(
-            JoinGroupRequest,
-            JoinGroupResponse(
-                Errors.NONE, MEMBER_ID, self._generation, "consumer", "range", "another"
-            ),
-        )
-
-    def _hear(self, error: Errors) -> None:
-        self.client.coordinator.send_heartbeat_request()
-        self.client.network.poll_no_wakeup()
-        self._answer(HeartbeatRequest, HeartbeatResponse(error))
-
-    def _hear_end(self) -> None:
-        self._generation += 1
-        self._hear(Errors.UNKNOWN_MEMBER_ID)
-
-    def _overrun(self) -> None:
-        self._generation += 1
-        self._pass(REBALANCE_TIMEOUT_MS)
-        thread = self.client.coordinator.heartbeat_thread
-        if thread is None or not thread.enabled:
-            raise ActionRefused("no heartbeat thread watches the application")
-        thread.run_once()
 
 
 _NOT_COORDINATOR = ("NOT_COORDINATOR",)

@@ -19,9 +19,9 @@ from conformance.systems.transaction.parts import (
     COMPLETING,
     FENCING,
     NOTHING_PENDING,
+    BatchInLog,
     InFlightAppend,
     KnownTransaction,
-    LoggedBatch,
     SentMarker,
     TransactionBatch,
     TransactionPartition,
@@ -75,8 +75,8 @@ class _BridgeTopic(msgspec.Struct, frozen=True, array_like=True):
     high_watermark: int
 
 
-class _BridgePartition(msgspec.Struct, frozen=True, array_like=True):
-    """A partition as the bridge writes it; batches are in the order of `LoggedBatch`."""
+class _TransactionsPartition(msgspec.Struct, frozen=True, array_like=True):
+    """A partition as the bridge writes it; batches are in the order of `BatchInLog`."""
 
     batches: tuple[tuple[str, int, int, str, int, int], ...]
     high_watermark: int
@@ -84,16 +84,16 @@ class _BridgePartition(msgspec.Struct, frozen=True, array_like=True):
     guard: int
 
 
-class _BridgeView(msgspec.Struct, frozen=True, array_like=True):
+class _TransactionsView(msgspec.Struct, frozen=True, array_like=True):
     """All of it: Transactions.java."""
 
     topic: _BridgeTopic
     brokers: tuple[_BridgeBroker, ...]
     appends: tuple[tuple[int, int, int, _Record], ...]
-    partitions: tuple[_BridgePartition, ...]
+    partitions: tuple[_TransactionsPartition, ...]
 
 
-_as_view = cache(msgspec.json.Decoder(_BridgeView).decode)
+_as_view = cache(msgspec.json.Decoder(_TransactionsView).decode)
 _as_markers = msgspec.json.Decoder(list[tuple[int, int, int, int, bool, int, int]]).decode
 
 
@@ -104,7 +104,7 @@ class _Bridge:
         self.settings = settings
         self._channel = channel
         self._waiting: list[Mapping[str, object]] = []
-        self._view: _BridgeView | None = None
+        self._view: _TransactionsView | None = None
         self._clock: Clock = MockClock()
 
     def reset(self, clock: Clock, leader: str) -> None:
@@ -134,7 +134,7 @@ class _Bridge:
         return {"command": command, "now": self._clock.milliseconds(), **members}
 
     @property
-    def view(self) -> _BridgeView:
+    def view(self) -> _TransactionsView:
         """All of it as it is now."""
         if self._view is None:
             self._view = _as_view(self.ask("txn_view"))
@@ -329,13 +329,13 @@ class KafkaTransactionPartition(TransactionPartition):
         self._number = bridge.number_of(self.topic_partition)
 
     @property
-    def _seen(self) -> _BridgePartition:
+    def _seen(self) -> _TransactionsPartition:
         return self._bridge.view.partitions[self._number - 1]
 
     @property
-    def batches(self) -> Sequence[LoggedBatch]:
+    def batches(self) -> Sequence[BatchInLog]:
         """See `TransactionPartition.batches`."""
-        return [LoggedBatch(*batch) for batch in self._seen.batches]
+        return [BatchInLog(*batch) for batch in self._seen.batches]
 
     @property
     def high_watermark(self) -> int:

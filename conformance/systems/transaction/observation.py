@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from conformance.systems.transaction.broker import name_of
 from conformance.systems.transaction.parts import (
     NOTHING_PENDING,
+    BatchInLog,
     Coordinator,
     InFlightAppend,
-    LoggedBatch,
     SentMarker,
     TransactionBatch,
     TransactionPartition,
@@ -95,7 +95,7 @@ def log_of(partition: TransactionPartition, origins: Origins) -> Value:
     return tuple(_logged(batch, origins) for batch in partition.batches)
 
 
-def _logged(batch: LoggedBatch, origins: Origins) -> Value:
+def _logged(batch: BatchInLog, origins: Origins) -> Value:
     if batch.is_marker:
         txn, sequence = origins[batch.time].txn, -1
     else:

@@ -8,7 +8,7 @@ from conformance.systems.protocol import ActionRefused
 from conformance.systems.transaction.broker import PRODUCER_ID
 from conformance.systems.transaction.log_system import kind_of
 from conformance.systems.transaction.parts import (
-    LoggedBatch,
+    BatchInLog,
     SentMarker,
     TransactionBatch,
     TransactionPartition,
@@ -46,7 +46,7 @@ class PartitionLeader(TransactionPartition):
         self._log: Log = load_replica(self._config, clock, name)
 
     @property
-    def batches(self) -> Sequence[LoggedBatch]:
+    def batches(self) -> Sequence[BatchInLog]:
         """See `TransactionPartition.batches`."""
         return [_logged(batch) for batch in self._log.batches()]
 
@@ -115,9 +115,9 @@ class PartitionLeader(TransactionPartition):
         self._log.update_high_watermark(watermark)
 
 
-def _logged(batch: RecordBatch) -> LoggedBatch:
+def _logged(batch: RecordBatch) -> BatchInLog:
     is_marker = batch.is_control_batch
-    return LoggedBatch(
+    return BatchInLog(
         kind_of(batch),
         batch.producer.epoch,
         deserialize(batch).coordinator_epoch if is_marker else 0,

@@ -205,7 +205,7 @@ class Verification:
     is_verified: bool = False
 
 
-class LoggedBatch(NamedTuple):
+class BatchInLog(NamedTuple):
     """A batch of a partition's log, of one record."""
 
     kind: str
@@ -221,6 +221,55 @@ class LoggedBatch(NamedTuple):
     def is_marker(self) -> bool:
         """Whether it ends a transaction."""
         return self.kind != "data"
+
+
+class TransactionBatches:
+    """What a partition's log has of the batches that are sent, and of markers."""
+
+    def __init__(
+        self, batches: Sequence[BatchInLog], high_watermark: int, *, is_offsets: bool
+    ) -> None:
+        self._batches = batches
+        self._high_watermark = high_watermark
+        self._is_offsets = is_offsets
+
+    def is_acknowledged(self, batch: TransactionBatch) -> bool:
+        """Whether the batch is below the high watermark."""
+        return any(
+            logged.offset < self._high_watermark
+            and logged.epoch == batch.epoch
+            and logged.value == batch.value
+            for logged in self._batches
+        )
+
+    def has_replicated(self, sent: SentMarker) -> bool:
+        """Whether the marker is below the high watermark."""
+        return self._copies_of_marker(sent, self._high_watermark) > 0
+
+    def copies_of_marker(self, sent: SentMarker) -> int:
+        """How often the marker is in the log."""
+        return self._copies_of_marker(sent, len(self._batches))
+
+    def _copies_of_marker(self, sent: SentMarker, end: int) -> int:
+        key = (sent.kind, sent.epoch, sent.coordinator_epoch, sent.start)
+        return sum(
+            (logged.kind, logged.epoch, logged.coordinator_epoch, logged.time) == key
+            for logged in self._batches
+            if logged.offset < end
+        )
+
+    def has_place_for(self, batch: TransactionBatch) -> bool:
+        """Whether the batch may arrive: those of one epoch come in order, and again."""
+        if self._is_offsets:
+            return sum(logged.value == batch.value for logged in self._batches) < _MAX_COPIES
+        return batch.sequence <= self._next_sequence(batch.epoch)
+
+    def is_next(self, batch: TransactionBatch) -> bool:
+        """Whether the batch, if it may arrive, is not there yet."""
+        return self._is_offsets or batch.sequence == self._next_sequence(batch.epoch)
+
+    def _next_sequence(self, epoch: int) -> int:
+        return sum(logged.epoch == epoch and not logged.is_marker for logged in self._batches)
 
 
 class TransactionPartition(ABC):
@@ -240,7 +289,7 @@ class TransactionPartition(ABC):
 
     @property
     @abstractmethod
-    def batches(self) -> Sequence[LoggedBatch]:
+    def batches(self) -> Sequence[BatchInLog]:
         """The log."""
 
     @property
@@ -313,45 +362,10 @@ class TransactionPartition(ABC):
         if self._replicates_at_once:
             self.replicate()
 
-    # ---- what the log has ------------------------------------------------------------------
-
-    def is_acknowledged(self, batch: TransactionBatch) -> bool:
-        """Whether the batch is below the high watermark."""
-        return any(
-            logged.offset < self.high_watermark
-            and logged.epoch == batch.epoch
-            and logged.value == batch.value
-            for logged in self.batches
-        )
-
-    def has_replicated(self, sent: SentMarker) -> bool:
-        """Whether the marker is below the high watermark."""
-        return self._copies_of_marker(sent, self.high_watermark) > 0
-
-    def copies_of_marker(self, sent: SentMarker) -> int:
-        """How often the marker is in the log."""
-        return self._copies_of_marker(sent, len(self.batches))
-
-    def _copies_of_marker(self, sent: SentMarker, end: int) -> int:
-        key = (sent.kind, sent.epoch, sent.coordinator_epoch, sent.start)
-        return sum(
-            (logged.kind, logged.epoch, logged.coordinator_epoch, logged.time) == key
-            for logged in self.batches
-            if logged.offset < end
-        )
-
-    def has_place_for(self, batch: TransactionBatch) -> bool:
-        """Whether the batch may arrive: those of one epoch come in order, and again."""
-        if self._is_offsets:
-            return sum(logged.value == batch.value for logged in self.batches) < _MAX_COPIES
-        return batch.sequence <= self._next_sequence(batch.epoch)
-
-    def is_next(self, batch: TransactionBatch) -> bool:
-        """Whether the batch, if it may arrive, is not there yet."""
-        return self._is_offsets or batch.sequence == self._next_sequence(batch.epoch)
-
-    def _next_sequence(self, epoch: int) -> int:
-        return sum(logged.epoch == epoch and not logged.is_marker for logged in self.batches)
+    @property
+    def log(self) -> TransactionBatches:
+        """What its log has."""
+        return TransactionBatches(self.batches, self.high_watermark, is_offsets=self._is_offsets)
 
     def is_verifying(self, batch: TransactionBatch) -> bool:
         """Whether the batch waits for the coordinator already."""

@@ -188,7 +188,7 @@ class TransactionSteps:
         broker = self._world.brokers[name]
         for sent in self._world.network.markers.values():
             is_own = sent.partition == partition and sent.coordinator_epoch == broker.tenure
-            if is_own and self._world.partitions[partition].has_replicated(sent):
+            if is_own and self._world.partitions[partition].log.has_replicated(sent):
                 broker.complete_marker(sent)
                 self._world.network.answered_marker(sent)
                 return

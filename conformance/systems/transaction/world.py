@@ -107,7 +107,7 @@ class TransactionWorld:
 
     def is_acknowledged(self, batch: TransactionBatch) -> bool:
         """Whether the batch is in the log and replicated."""
-        return self.partitions[batch.partition].is_acknowledged(batch)
+        return self.partitions[batch.partition].log.is_acknowledged(batch)
 
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""

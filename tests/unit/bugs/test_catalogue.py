@@ -335,5 +335,5 @@ def test_every_system_has_a_catalogue() -> None:
 def test_the_short_bench_has_faults_of_every_system() -> None:
     chosen = {one.system: len(one.faults) for one in select(catalogues(), short=True)}
 
-    assert chosen["replication"] >= 12
-    assert chosen["group"] >= 4
+    assert chosen.keys() == {one.system for one in catalogues()}
+    assert min(chosen.values()) >= 1

@@ -45,7 +45,7 @@ BAD = (
     BadHistory("a file that ends amid a line", [GOOD + MANY + GOOD[:30]],
                "not judged: 1 time: the file ends amid it"),
     BadHistory("one line of many is no JSON", [GOOD + MANY + "{\n" + MANY],
-               "0.ndjson, line 203: Input data was truncated"),
+               "0.ndjson, line 203: not JSON"),
     BadHistory("more than one line in a hundred is no JSON", [GOOD + "{\n" + text(READ)],
                "would decide: 1 lines were not understood", ExitCode.INCONCLUSIVE),
     BadHistory("a clock that jumps back",
