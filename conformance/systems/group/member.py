@@ -217,7 +217,12 @@ class Process:
     def settle(self) -> None:
         """Both threads go on until each of them waits."""
         self.network.poll_no_wakeup()
-        self.consumer.invoke_completed_offset_commit_callbacks()
+        try:
+            self.consumer.invoke_completed_offset_commit_callbacks()
+        except FencedInstanceIdException as error:
+            # A poll raises the fence in place of the callback; it ends the application, once.
+            if not self.application.failed:
+                self._committed(_COMMITTED, error)
         self.application.see_what_ended()
         self._forget_disconnected()
 
