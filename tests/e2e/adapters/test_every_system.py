@@ -1,0 +1,82 @@
+"""Every system with a model of every protocol that it is driven by, and stores of all of them."""
+
+from __future__ import annotations
+
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import ExitCode
+from conformance.modelcheck.manifest import find_models
+from conformance.registry import SPECIFICATIONS
+from tests.e2e.commands import in_fork
+from tests.e2e.every import DRIVE, HERE, KAFKA_DRIVES, PROTOCOLS, smallest, tell
+from tests.kafka_needed import jars_or_skip
+
+pytestmark = pytest.mark.tlc
+
+_EVENTS = "export {store} -o {spec}.ndjson"
+_BEHAVIOUR = "export {store} --trace 0 -o {spec}.itf.json"
+AFTER = (
+    ("audit {store}",),
+    (_EVENTS, "judge {spec}.ndjson --model {model}"),
+    (_EVENTS, "import {spec}.ndjson -o imported-{spec} --model {model}"),
+    (_BEHAVIOUR, "story {spec}.itf.json --model {model} --html"),
+    (_BEHAVIOUR, "story {spec}.itf.json --model {model} --svg"),
+    (_BEHAVIOUR, "replay --store {store} --trace 0 --model {model}"),
+)
+"""What is done with a store, another of these for each protocol."""
+DEPARTS = frozenset({"ConsumerGroup"})
+"""What our own system does as Kafka 4.4.0, not as the specification says."""
+TAKEN_BY_4_4 = {"Transactions": "transaction/v2-instances-1-transaction"}
+"""Where the smallest model is of an older protocol."""
+
+
+@pytest.mark.parametrize("name", ["replay", "interleave", "turns", "explore"])
+def test_a_system_that_fits_is_driven(name: str, tmp_path: Path) -> None:
+    """A gate and a card make the same runs, one after the other, and their tests are elsewhere.
+
+    A recording has a test below, with what is done with it.
+
+    Turns are of fetcher threads, and not every adapter's steps can be interrupted.
+    """
+    wrong = []
+    for system, specs in SPECIFICATIONS.items():
+        for spec in specs:
+            driven = [model for model in find_models([]) if model.spec == spec]
+            model = smallest([model for model in driven if model.system and not model.mutant])
+            command = DRIVE[name].format(model=model.name, system=system)
+            ended = in_fork(command.split(), tmp_path, seconds=HERE)
+            refused = ended.code == ExitCode.USAGE and name in ("turns", "interleave")
+            if ended.code != ExitCode.PASS and not (refused and ended.paragraph()):
+                wrong.append(tell(ended, command))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [*zip(sorted(KAFKA_DRIVES), cycle(("replay", "explore", "record")), strict=False)],
+)
+def test_kafkas_classes_are_driven_by_what_they_take(spec: str, name: str, tmp_path: Path) -> None:
+    jars_or_skip("4.4.0")
+    model = TAKEN_BY_4_4.get(spec, PROTOCOLS[spec].name)
+    command = DRIVE[name].format(model=model, system="kafka-4.4.0", store="store")
+    ended = in_fork(command.split(), tmp_path, seconds=HERE)
+    assert ended.code == ExitCode.PASS, tell(ended, command)
+
+
+def test_a_store_of_every_protocol_can_be_judged_and_told(tmp_path: Path) -> None:
+    wrong = []
+    driven = {spec: system for system, specs in SPECIFICATIONS.items() for spec in specs}
+    for (spec, system), commands in zip(driven.items(), cycle(AFTER), strict=False):
+        words = {"spec": spec, "store": f"store-{spec}", "model": PROTOCOLS[spec].name}
+        for template in (DRIVE["record"], *commands):
+            command = template.format(system=system, **words)
+            ended = in_fork(command.split(), tmp_path, seconds=HERE)
+            # Two traces do not take every action; a judge knows of no departures.
+            few = ended.code == ExitCode.INCONCLUSIVE and command.startswith("audit")
+            departs = ended.code == ExitCode.FAIL and spec in DEPARTS
+            if ended.code != ExitCode.PASS and not few and not departs:
+                wrong.append(tell(ended, command))
+    assert not wrong, "\n".join(wrong)
