@@ -270,9 +270,13 @@ def _stores(
         ]
 
 
+_LEAST_SHARE = 1_500
+"""Traces of a model at least: with 1,000 of delayed/chain one of its actions is never taken."""
+
+
 def _share(gate: GatePlan, chosen: Sequence[Workbench]) -> int:
     """The tier's traces are shared out among the models: so many for each."""
-    return max(1, gate.tier.traces // len(chosen))
+    return max(min(gate.tier.traces, _LEAST_SHARE), gate.tier.traces // len(chosen))
 
 
 def _store(gate: GatePlan, bench: Workbench) -> Path:
