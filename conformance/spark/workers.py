@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -50,7 +50,7 @@ class OnSpark(Workers):
         """Spark SQL is at hand."""
         return True
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
         """See `Workers.map`. All results are in memory together."""
         listed = [pickled.dumps(item) for item in items]
         for result in self._results(function, listed).collect() if listed else ():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -30,10 +30,10 @@ class Workers(ABC):
         return False
 
     @abstractmethod
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
         """The function's results, in the order of the items.
 
-        Items are taken from the iterable when somebody is free for them. Closing the iterator ends
+        Items are taken from the iterable when somebody is free for them. Closing the generator ends
         what still runs. What the function raises is raised here.
         """
 
@@ -61,6 +61,6 @@ class Here(Workers):
         """This process."""
         return "in this process"
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
         """One call for each item, when its result is asked for."""
         yield from map(function, items)  # a generator, as of all workers: it can be closed

@@ -16,7 +16,7 @@ import pickle
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -57,7 +57,7 @@ class ForkedProcesses(Workers):
         """How many there are."""
         return f"in {self.count} processes"
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
         """See `Workers.map`. WorkerEnded if a process is ended from outside."""
         if self.count < 2 or sys.platform != "linux":
             yield from map(function, items)

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -237,11 +238,8 @@ class WorkloadClient:
         """A producer of each transactional id: what the dead have left open is aborted."""
         for transactional_id in ids:
             plan = msgspec.structs.replace(self._plan, transactional_id=transactional_id)
-            producer = self._until_made(
-                lambda plan=plan: producer_of(plan.library)(  # type: ignore[misc]
-                    self._job.bootstrap, plan
-                )
-            )
+            make = producer_of(plan.library)
+            producer = self._until_made(partial(make, self._job.bootstrap, plan))
             if producer is not None:
                 with suppress(ClientProblem):
                     producer.close()

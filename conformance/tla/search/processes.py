@@ -11,7 +11,7 @@ search takes it once more itself. Who forks is the caller's business (`Elsewhere
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 class Elsewhere(Protocol):
     """Forked processes: they inherit the function, and what each one remembers is its own."""
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
         """The results in the order of the items; a generator, whose end is that of the processes.
 
         One process gets its items in their order.
@@ -63,10 +63,7 @@ def rows(
         yield from (None for _ in numbers)
         return
     chunks = [numbers[at : at + CHUNK] for at in range(0, len(numbers), CHUNK)]
-    results: Generator[Sequence[SuccessorRow | None]]
-    # An Iterator by its type; all workers give a generator, which can be closed.
-    results = elsewhere.map(partial(_rows, row_of, set()), chunks)  # type: ignore[assignment]
-    with closing(results):
+    with closing(elsewhere.map(partial(_rows, row_of, set()), chunks)) as results:
         for result in results:
             yield from result
 
