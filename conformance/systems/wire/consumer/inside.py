@@ -1,0 +1,186 @@
+"""A coordinator of KIP-848 that is seen from inside, whatever runs it: ConsumerGroup.tla's steps.
+
+The members are ours. Each request is answered in its step, so every variable is seen after every
+step. Where the specification leaves the target assignment open, the harness chooses it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
+from conformance.systems.wire.consumer.member import (
+    NO_EPOCH,
+    OF_A_MEMBER,
+    REQUESTS,
+    Commit,
+    CommitAnswer,
+    Heartbeat,
+    HeartbeatAnswer,
+    WireMember,
+)
+from conformance.systems.wire.consumer.observation import member_values
+from conformance.systems.wire.consumer.reach import ConsumerSettings
+from conformance.tla import Action, Fn, Value
+
+_NOTHING: frozenset[int] = frozenset()
+_STATES: Mapping[str, str] = MappingProxyType(
+    {
+        "STABLE": "Stable",
+        "UNREVOKED_PARTITIONS": "UnrevokedPartitions",
+        "UNRELEASED_PARTITIONS": "UnreleasedPartitions",
+    }
+)
+"""MemberState, by Kafka's name."""
+
+
+class MemberInside(NamedTuple):
+    """A member as the coordinator has it: a row of numbers and sets of partitions."""
+
+    state: str = "None"
+    """Kafka's name."""
+    epoch: int = NO_EPOCH
+    previous_epoch: int = NO_EPOCH
+    assigned: frozenset[int] = _NOTHING
+    pending_revocation: frozenset[int] = _NOTHING
+    described: frozenset[int] = _NOTHING
+    target: frozenset[int] = _NOTHING
+    kept: frozenset[int] = _NOTHING
+    """Of its commit that is under way, what was its own in the commit's epoch already."""
+
+
+class GroupInside(NamedTuple):
+    """The group as the coordinator has it; the members by name, who is there."""
+
+    epoch: int = 0
+    assignment_epoch: int = 0
+    members: tuple[tuple[str, MemberInside], ...] = ()
+
+
+OF_MEMBER: Mapping[str, Callable[[MemberInside], Value]] = MappingProxyType(
+    {
+        "target": lambda member: _values(member.target),
+        "memberState": lambda member: _STATES.get(member.state, member.state),
+        "memberEpoch": lambda member: member.epoch,
+        "previousMemberEpoch": lambda member: member.previous_epoch,
+        "assignedPartitions": lambda member: _values(member.assigned),
+        "partitionsPendingRevocation": lambda member: _values(member.pending_revocation),
+        "described": lambda member: _values(member.described),
+        "keptSince": lambda member: _values(member.kept),
+    }
+)
+"""The specification's variables that are functions of the members, seen inside."""
+
+
+class CoordinatorInside(ABC):
+    """One coordinator, and the members of one group."""
+
+    of_member: Mapping[str, Callable[[MemberInside], Value]] = OF_MEMBER
+    """What of it is observed."""
+
+    def __init__(self, settings: ConsumerSettings) -> None:
+        self._settings = settings
+        self._members: dict[str, WireMember] = {}
+        self._commits = 0
+        self._known: dict[object, Observation] = {}
+
+    # ---- what runs the coordinator decides -------------------------------------------------
+
+    @abstractmethod
+    def _heartbeat(self, member: WireMember, sent: Heartbeat) -> HeartbeatAnswer:
+        """Let the coordinator answer a heartbeat."""
+
+    @abstractmethod
+    def _commit(self, member: WireMember, sent: Commit, offset: int) -> CommitAnswer:
+        """Let it answer a commit of this offset of each partition."""
+
+    @abstractmethod
+    def _expire(self, action: str, member: WireMember) -> None:
+        """Let a timer of the member run out. ActionRefused if it does not run."""
+
+    @abstractmethod
+    def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
+        """What the assignor is to give; None: what it would give."""
+
+    @abstractmethod
+    def _group(self) -> GroupInside:
+        """The group now."""
+
+    # ---- SystemUnderTest, Choosing ---------------------------------------------------------
+
+    def _begin(self) -> None:
+        """New members, who have not joined."""
+        names = self._settings.names_while_reconciling
+        self._members = {
+            name: WireMember(name, instance, names_while_reconciling=names)
+            for name, instance in self._settings.instances.items()
+        }
+        self._commits = 0
+
+    def choose(self, wanted: Mapping[str, Value]) -> None:
+        """The target that the next heartbeat is to lead to, if it leads to a new one."""
+        target = wanted["target"]
+        assert isinstance(target, Fn), "a function of the members"
+        self._choose({str(name): _numbers(given) for name, given in target.items()})
+
+    def apply(self, action: Action) -> None:
+        """Take one step. Raises ActionRefused if the coordinator or a member cannot."""
+        name, member = action.name, self._members[str(action.args[0])]
+        if name in OF_A_MEMBER:
+            OF_A_MEMBER[name](member)
+        elif name in REQUESTS:
+            self._handle_heartbeat(member)
+        elif name == "HandleCommit":
+            self._handle_commit(member)
+        else:
+            self._expire(name, member)
+        self._choose(None)
+
+    def _handle_heartbeat(self, member: WireMember) -> None:
+        sent = member.channel
+        if not isinstance(sent, Heartbeat):
+            raise ActionRefused(f"no request of {member.name} is under way")
+        member.channel = self._heartbeat(member, sent)
+
+    def _handle_commit(self, member: WireMember) -> None:
+        """What is committed is this commit's number, so that the offsets tell which it was."""
+        sent = member.commit
+        if not isinstance(sent, Commit):
+            raise ActionRefused(f"no commit of {member.name} is under way")
+        self._commits += 1
+        member.commit = self._commit(member, sent, self._commits)
+
+    def observe(self) -> Observation:
+        """The observed variables as the objects have them now; the same object for the same."""
+        members = tuple(self._members.values())
+        group = self._group()
+        state = (group, *((member.consumer, member.channel, member.commit) for member in members))
+        known = self._known.get(state)
+        if known is None:
+            values = {**self._group_values(group), **member_values(members)}
+            known = self._known[state] = Observation(values)
+        return known
+
+    def _group_values(self, group: GroupInside) -> dict[str, Value]:
+        """The group's variables. SystemFailed if it has a member that nobody sent."""
+        present = dict(group.members)
+        if strangers := sorted({*present} - {*self._members}):
+            raise SystemFailed(f"The group has members that nobody sent: {strangers}")
+        nobody = MemberInside()
+        of_members = {
+            variable: Fn({name: value(present.get(name, nobody)) for name in self._members})
+            for variable, value in self.of_member.items()
+        }
+        return {"groupEpoch": group.epoch, "assignmentEpoch": group.assignment_epoch, **of_members}
+
+
+def _numbers(value: Value) -> frozenset[int]:
+    assert isinstance(value, frozenset), "partitions are numbers"
+    return frozenset(number for number in value if isinstance(number, int))
+
+
+def _values(partitions: Iterable[int]) -> frozenset[Value]:
+    return frozenset(partitions)
