@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -12,8 +11,6 @@ import pytest
 
 from conformance.deviations.table import Deviation
 from conformance.errors import DataError, UserError
-from conformance.modelcheck.cache import Cache
-from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.prepare import prepare
 from conformance.replay.interruptions import interrupt_steps
 from conformance.replay.saved import load
@@ -23,7 +20,7 @@ from conformance.stages.overridden import with_deviations
 from conformance.stages.presence import Presence
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
-from conformance.systems.external import CHANNELS, ProcessTransport
+from conformance.systems.external import ProcessTransport
 from conformance.systems.kafka import KafkaFactory
 from conformance.systems.kafka.bridge import bridge_command
 from conformance.tla import find_tools
@@ -31,13 +28,6 @@ from conformance.verdict import Verdict
 from tests.kafka_needed import VERSIONS, jars_or_skip
 
 pytestmark = pytest.mark.tlc
-
-
-@pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    """State graphs of their own; the JVMs end with the module."""
-    yield Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))), seed=3)
-    CHANNELS.close()
 
 
 @pytest.mark.parametrize(

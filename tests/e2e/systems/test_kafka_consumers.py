@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.modelcheck.cache import Cache
-from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.deviations import Presence, deviations
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
-from conformance.systems.external import CHANNELS
 from conformance.systems.kafka import KafkaConsumerGroupSystem, KafkaFactory
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla import Action, Fn, Value
@@ -25,13 +22,6 @@ NEWEST = "4.4.0"
 JOINED = ("Join m1", "SendHeartbeat m1", "HandleHeartbeat m1", "ReceiveAnswer m1")
 BOTH = ("Assign m1", "Join m2", "SendHeartbeat m2")
 """After these m1 owns both partitions, and the join of m2 is under way."""
-
-
-@pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    """State graphs of their own; the JVMs end with the module."""
-    yield Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))), seed=3)
-    CHANNELS.close()
 
 
 @pytest.fixture

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from conformance.modelcheck.cache import Cache
-from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.deviations import deviations
 from conformance.stages.presence import Presence
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
-from conformance.systems.external import CHANNELS
 from conformance.systems.kafka import KafkaGroupSystem
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla import Action
@@ -29,13 +24,6 @@ OF_THE_REWRITE = {
     "initial-delay-prolonged-again",
     "replaced-member-not-new",
 }
-
-
-@pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    """State graphs of their own; the JVMs end with the module."""
-    yield Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))), seed=3)
-    CHANNELS.close()
 
 
 def system(context: Context, version: str, model: str) -> KafkaGroupSystem:

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.modelcheck.cache import Cache
-from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
-from conformance.systems.external import CHANNELS
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla import Action
@@ -25,13 +22,6 @@ MODELS = ["bench/window-1b", "bench/restarts-1b", "bumps-1b", "expiry-1b", "elec
 OLDER = ["3.9.1", "4.0.0"]
 """Scala's log, and Scala's beside a Java class of that name; since 4.1 it is Java's."""
 OF_OLDER = [("bench/restarts-1b", version) for version in OLDER]
-
-
-@pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    """State graphs of their own; the JVMs end with the module."""
-    yield Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))), seed=3)
-    CHANNELS.close()
 
 
 @pytest.mark.parametrize(("model", "version"), [*((model, NEWEST) for model in MODELS), *OF_OLDER])

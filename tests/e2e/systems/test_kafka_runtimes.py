@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.modelcheck.cache import Cache
-from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, with_constants, workbench
 from conformance.stages.deviations import Presence, deviations
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
-from conformance.systems.external import CHANNELS
 from conformance.systems.kafka import KafkaFactory, KafkaRuntimeSystem
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla import Action
@@ -29,13 +26,6 @@ SEEN = {
 """By version, the deviations of the runtime that it shows."""
 
 ACTIVE = (("Elect", "b1"), ("RunRole", "b1"), ("CompleteLoad", "b1", 1))
-
-
-@pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    """State graphs of their own; the JVMs end with the module."""
-    yield Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))), seed=3)
-    CHANNELS.close()
 
 
 @pytest.fixture

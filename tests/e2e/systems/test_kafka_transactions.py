@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from conformance.errors import UserError
-from conformance.modelcheck.cache import Cache
-from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
-from conformance.systems.external import CHANNELS
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.transaction.bridged import KafkaTransactionSystem
 from conformance.tla import Action, Fn, Value
@@ -30,13 +25,6 @@ OF_OLDER = [
     ("v2-instances-1-transaction", "4.2.0"),
 ]
 """With what the table of deviations knows set aside: Scala's log and metadata, then Java's."""
-
-
-@pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    """State graphs of their own; the JVMs end with the module."""
-    yield Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))), seed=3)
-    CHANNELS.close()
 
 
 @pytest.mark.parametrize(("model", "version"), [*((model, NEWEST) for model in MODELS), *OF_OLDER])
