@@ -38,8 +38,8 @@ final class Virtual {
     }
   }
 
-  /** Runs at once what is to run once and without delay; what is periodic or late never runs. */
-  static final class ImmediateScheduler implements Scheduler {
+  /** A scheduler without threads. */
+  abstract static class Threadless implements Scheduler {
     @Override
     public void startup() {}
 
@@ -48,7 +48,10 @@ final class Virtual {
 
     @Override
     public void resizeThreadPool(int size) {}
+  }
 
+  /** Runs at once what is to run once and without delay; what is periodic or late never runs. */
+  static final class ImmediateScheduler extends Threadless {
     @Override
     public ScheduledFuture<?> schedule(String name, Runnable task, long delayMs, long periodMs) {
       if (delayMs <= 0 && periodMs <= 0) {

@@ -188,16 +188,7 @@ final class TransactionBroker {
   }
 
   private Scheduler scheduler() {
-    return new Scheduler() {
-      @Override
-      public void startup() {}
-
-      @Override
-      public void shutdown() {}
-
-      @Override
-      public void resizeThreadPool(int size) {}
-
+    return new Virtual.Threadless() {
       @Override
       public ScheduledFuture<?> schedule(String name, Runnable task, long delayMs, long periodMs) {
         load = task; // the state manager schedules nothing else
