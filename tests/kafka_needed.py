@@ -11,6 +11,18 @@ from conformance.kafka.jars import KafkaJars, kafka_jars
 from conformance.kafka.maven import Coordinate, maven_jars
 
 VERSIONS = ("3.8.1", "4.4.0")
+DRIVEN = frozenset(
+    {
+        "ConsumerGroup",
+        "CoordinatorStore",
+        "GroupMembership",
+        "IdempotentProduce",
+        "Replication",
+        "ReplicationInterruptedFetches",
+        "Transactions",
+    }
+)
+"""The specifications that Kafka's classes take."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.registry import BUILT_IN, SPECIFICATIONS
 from tests.e2e.commands import Ended
+from tests.kafka_needed import DRIVEN
 
 DRIVE = {
     "gate": "gate {model} --system {system} --traces 1 --no-canary -o out",
@@ -26,17 +27,6 @@ SYSTEMS = (
     "exec:false",
     "tcp:127.0.0.1:1",
     "no_such_module:create",
-)
-KAFKA_DRIVES = frozenset(
-    {
-        "ConsumerGroup",
-        "CoordinatorStore",
-        "GroupMembership",
-        "IdempotentProduce",
-        "Replication",
-        "ReplicationInterruptedFetches",
-        "Transactions",
-    }
 )
 HERE = 600.0
 """Seconds after which a command hangs, on a busy machine."""
@@ -61,7 +51,7 @@ PROTOCOLS = dict(protocols())
 
 def fits(spec: str, system: str) -> bool:
     driven = SPECIFICATIONS.get(system, ())
-    return spec in driven or (system.startswith("kafka-") and spec in KAFKA_DRIVES)
+    return spec in driven or (system.startswith("kafka-") and spec in DRIVEN)
 
 
 def tell(ended: Ended, command: str) -> str:

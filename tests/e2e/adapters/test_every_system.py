@@ -12,8 +12,8 @@ from conformance.errors import ExitCode
 from conformance.modelcheck.manifest import find_models
 from conformance.registry import SPECIFICATIONS, load_factory
 from tests.e2e.commands import in_fork
-from tests.e2e.every import DRIVE, HERE, KAFKA_DRIVES, PROTOCOLS, smallest, tell
-from tests.kafka_needed import jars_or_skip
+from tests.e2e.every import DRIVE, HERE, PROTOCOLS, smallest, tell
+from tests.kafka_needed import DRIVEN, jars_or_skip
 
 pytestmark = pytest.mark.tlc
 
@@ -55,7 +55,7 @@ def test_a_system_that_fits_is_driven(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("spec", "name"),
-    [*zip(sorted(KAFKA_DRIVES), cycle(("replay", "explore", "record")), strict=False)],
+    [*zip(sorted(DRIVEN), cycle(("replay", "explore", "record")), strict=False)],
 )
 def test_kafkas_classes_are_driven_by_what_they_take(spec: str, name: str, tmp_path: Path) -> None:
     jars_or_skip("4.4.0")

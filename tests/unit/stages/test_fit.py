@@ -13,18 +13,10 @@ from conformance.modelcheck.manifest import Model, find_models
 from conformance.registry import BUILT_IN, SPECIFICATIONS, make_system
 from conformance.stages.context import Context, workbench
 from conformance.tla import Action, Value
+from tests.kafka_needed import DRIVEN
 
 pytestmark = pytest.mark.tlc
 SHIPPED = sorted({model.spec for model in find_models([])})
-DRIVES_KAFKA = {
-    "ConsumerGroup",
-    "CoordinatorStore",
-    "GroupMembership",
-    "IdempotentProduce",
-    "Replication",
-    "ReplicationInterruptedFetches",
-    "Transactions",
-}
 CONTEXT = Context()
 """Shared, so that a specification is parsed once."""
 
@@ -54,7 +46,7 @@ def test_a_model_and_a_system_fit_or_the_sentence_says_why(specification: str, s
     assert f"the model is one of {specification}. Name another system" in str(raised.value)
 
 
-@pytest.mark.parametrize("specification", sorted({*SHIPPED} - DRIVES_KAFKA))
+@pytest.mark.parametrize("specification", sorted({*SHIPPED} - DRIVEN))
 def test_kafkas_classes_refuse_in_a_sentence_what_they_are_not_driven_by(
     specification: str,
 ) -> None:
