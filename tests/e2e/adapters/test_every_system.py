@@ -10,7 +10,7 @@ import pytest
 from conformance.deviations.table import Deviating
 from conformance.errors import ExitCode
 from conformance.modelcheck.manifest import find_models
-from conformance.registry import SPECIFICATIONS, load_factory
+from conformance.registry import SPECIFICATIONS, factory_path, load_factory
 from tests.e2e.commands import in_fork
 from tests.e2e.every import DRIVE, HERE, PROTOCOLS, smallest, tell
 from tests.kafka_needed import DRIVEN, jars_or_skip
@@ -69,13 +69,14 @@ def test_a_store_of_every_protocol_can_be_judged_and_told(tmp_path: Path) -> Non
     wrong = []
     driven = {spec: system for system, specs in SPECIFICATIONS.items() for spec in specs}
     for (spec, system), commands in zip(driven.items(), cycle(AFTER), strict=False):
+        factory = load_factory(factory_path(system))
         words = {"spec": spec, "store": f"store-{spec}", "model": PROTOCOLS[spec].name}
         for template in (DRIVE["record"], *commands):
             command = template.format(system=system, **words)
             ended = in_fork(command.split(), tmp_path, seconds=HERE)
             # Two traces do not take every action; a judge knows of no departures.
             few = ended.code == ExitCode.INCONCLUSIVE and command.startswith("audit")
-            departs = ended.code == ExitCode.FAIL and isinstance(load_factory(system), Deviating)
+            departs = ended.code == ExitCode.FAIL and isinstance(factory, Deviating)
             if ended.code != ExitCode.PASS and not few and not departs:
                 wrong.append(tell(ended, command))
     assert not wrong, "\n".join(wrong)
