@@ -46,6 +46,14 @@ MappingOption = Annotated[
     ),
 ]
 
+DeparturesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--deviations",
+        help="Known departures of what was recorded: a table FILE.toml, or a system that has one.",
+    ),
+]
+
 
 def import_command(
     files: FilesArgument,
@@ -53,6 +61,7 @@ def import_command(
     model: ModelOption,
     config: ConfigOption = None,
     mapping: MappingOption = None,
+    deviations: DeparturesOption = None,
     force: ForceOption = False,
     master: MasterOption = None,
     report: ReportOption = None,
@@ -64,7 +73,7 @@ def import_command(
         check_target(output, replace=force)
         work.keep_divergences()
         context = Context(work.settings, work.emit)
-        request = _request(files, configured(model, config), mapping)
+        request = _request(files, configured(model, config), mapping, deviations)
         with _workers(request, master) as workers:
             tally = judge_files(
                 context, request, output, name="import", replace_store=force, workers=workers
@@ -79,6 +88,7 @@ def judge_command(
     model: ModelOption,
     config: ConfigOption = None,
     mapping: MappingOption = None,
+    deviations: DeparturesOption = None,
     trace: Annotated[str | None, typer.Option(help="Judge this trace only, by its name.")] = None,
     invariants_only: Annotated[
         bool,
@@ -94,7 +104,12 @@ def judge_command(
         work.keep_divergences()
         context = Context(work.settings, work.emit)
         request = _request(
-            files, configured(model, config), mapping, only=trace, invariants_only=invariants_only
+            files,
+            configured(model, config),
+            mapping,
+            deviations,
+            only=trace,
+            invariants_only=invariants_only,
         )
         with _workers(request, master) as workers:
             tally = judge_files(context, request, workers=workers)
@@ -121,9 +136,18 @@ def _request(
     files: list[Path],
     model: str,
     mapping: Path | None,
+    deviations: str | None,
     *,
     only: str | None = None,
     invariants_only: bool = False,
 ) -> JudgeRequest:
     declared = Mapping() if mapping is None else load_mapping(mapping)
-    return JudgeRequest(tuple(files), one_model(model), declared, mapping, only, invariants_only)
+    return JudgeRequest(
+        tuple(files),
+        one_model(model),
+        declared,
+        mapping,
+        only,
+        departures=deviations,
+        invariants_only=invariants_only,
+    )

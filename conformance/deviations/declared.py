@@ -97,9 +97,9 @@ class _Joined:
 
 
 def table_of(system: str) -> Deviating | None:
-    """The table that the name of a broker at a port refers to; None without one.
+    """The table with this name: a file, or that of a system; None without a name.
 
-    It is a file, or the table of the system with this name. UserError if that has none.
+    It is of a broker at a port, or of what left a recording. UserError if the system has none.
     """
     if not system:
         return None
@@ -107,7 +107,7 @@ def table_of(system: str) -> Deviating | None:
         table = DeclaredTable(Path(system))
         if table.mended():  # a mistake in it is said before anything runs
             raise UserError(
-                f"{system} claims that deviations are mended, and the broker has no other table. "
+                f"{system} claims that deviations are mended, and no other table is named. "
                 "Leave `mended` out: what the file does not declare is not set aside."
             )
         return table

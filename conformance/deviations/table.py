@@ -99,6 +99,11 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         words = {max(before, key=_release) in self.seen, min(after, key=_release) in self.seen}
         return words.pop() if len(words) == 1 else None
 
+    def stands_for(self, version: str) -> bool:
+        """What the table says of this version, else of the newest release before it."""
+        word = self.stands_in(version)
+        return self.nearest_to(version) if word is None else word
+
     def nearest_to(self, version: str) -> bool:
         """What the table says of the newest release before this version, of its line or another.
 

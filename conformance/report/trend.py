@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from conformance.errors import DataError
 from conformance.inputs import read_text
 from conformance.report.collect import SCHEMA_VERSION, Report
+from conformance.tla import load_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +56,38 @@ class Trend:
         )
 
 
+class _Versioned(msgspec.Struct):
+    schema_version: int | str
+
+
+class _ReportFile(msgspec.Struct):
+    """What a report.json says that is compared."""
+
+    command: str
+    verdict: str
+    seconds: float
+    findings: tuple[ResolvedFinding, ...]
+
+
 def load_earlier(path: Path) -> EarlierReport:
     """Read a report.json; DataError if it is none, or of another schema."""
     try:
-        body = json.loads(read_text(path))
-        if body["schema_version"] != SCHEMA_VERSION:
-            raise DataError(
-                f"{path} has the schema version {body['schema_version']}, this kconform writes "
-                f"{SCHEMA_VERSION}: compare with a report of the same version."
-            )
-        titles = {str(row["key"]): str(row["title"]) for row in body["findings"]}
-        command, verdict, seconds = body["command"], body["verdict"], float(body["seconds"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        body = load_json(read_text(path))
+        version = msgspec.convert(body, _Versioned).schema_version
+        if version == SCHEMA_VERSION:
+            content = msgspec.convert(body, _ReportFile)
+    except (msgspec.ValidationError, DataError) as error:
         raise DataError(
             f"{path} is no report to compare with ({error}). Give --compare the report.json that "
             "an earlier run wrote."
         ) from error
-    return EarlierReport(str(path), str(command), str(verdict), seconds, titles)
+    if version != SCHEMA_VERSION:
+        raise DataError(
+            f"{path} has the schema version {version}, this kconform writes {SCHEMA_VERSION}: "
+            "compare with a report of the same version."
+        )
+    titles = {finding.key: finding.title for finding in content.findings}
+    return EarlierReport(str(path), content.command, content.verdict, content.seconds, titles)
 
 
 def trend(report: Report, earlier: EarlierReport) -> Trend:

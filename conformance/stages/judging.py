@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from conformance.compared import ComparedStates
+from conformance.deviations.declared import table_of
+from conformance.deviations.table import Deviation, overriding
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.inputs import read_text
@@ -39,6 +41,7 @@ from conformance.stages.findings import finding_of
 from conformance.stages.held import compared_model
 from conformance.stages.identity import FOREIGN, identity
 from conformance.stages.keeping import kept
+from conformance.stages.overridden import with_deviations
 from conformance.tla import ActionPattern, find_tools
 from conformance.traces.manifest import Identity
 from conformance.traces.states import infer_columns
@@ -57,6 +60,9 @@ class JudgeRequest:
     mapping_path: Path | None = None
     only: str | None = None
     """The name of the one trace to judge."""
+    departures: str | None = None
+    """Whose known deviations are taken for what the traces may show: a table FILE.toml, or a
+    system that has a table."""
     invariants_only: bool = False
 
 
@@ -195,10 +201,15 @@ class _JudgeBench:
     rules: Rules
     judge: Judge
     """By these rules, in this process."""
+    known: tuple[Deviation, ...]
+    """The deviations that override the model."""
 
     @staticmethod
     def of(context: Context, request: JudgeRequest) -> _JudgeBench:
-        model, mapping = request.model, request.mapping
+        known = _known(request)
+        hidden = request.mapping.hidden.union(*(deviation.hidden for deviation in known))
+        mapping = replace(request.mapping, hidden=hidden)
+        model = with_deviations(request.model, known)
         if mapping.constants:
             seen = (translated(recording, mapping) for recording in read_recordings(request.files))
             model = with_constants(model, derived_constants(seen, mapping))
@@ -219,7 +230,7 @@ class _JudgeBench:
                 f"of the model's specification: they are {', '.join(prepared.spec.kinds)}."
             )
         # Made in any case: an error of the mapping is the user's, and no worker's.
-        return _JudgeBench(request, prepared, rules, rules.judge(prepared.spec))
+        return _JudgeBench(request, prepared, rules, rules.judge(prepared.spec), known)
 
     def judgements(
         self, workers: Workers | None, jobs: int, *, brief: bool
@@ -318,8 +329,39 @@ class _JudgeBench:
         words = ["kconform", "judge", *map(str, request.files)]
         words += ["--model", reference(request.model)]
         words += ["--mapping", str(request.mapping_path)] if request.mapping_path else []
+        words += ["--deviations", request.departures] if request.departures else []
         words += ["--invariants-only"] if request.invariants_only else []
         return shlex.join([*words, "--trace", trace])
+
+
+def _known(request: JudgeRequest) -> tuple[Deviation, ...]:
+    """The deviations of the request's table that concern its model's specification.
+
+    UserError if there is none, or if one shows values that the specification has not: a mapping
+    says which value stands for which.
+    """
+    table = table_of(request.departures or "")
+    if table is None:
+        return ()
+    root = request.model.spec
+    known = tuple(
+        deviation
+        for deviation in overriding(table.deviations(), root)
+        if deviation.stands_for(table.version_of(deviation.part))
+    )
+    if not known:
+        raise UserError(
+            f"{request.departures} knows no deviation from {root}, the specification of "
+            f"{reference(request.model)}. Leave --deviations out."
+        )
+    shown = next((deviation for deviation in known if deviation.shown), None)
+    if shown is not None:
+        raise UserError(
+            f"The deviation {shown.id} of {request.departures} shows values in place of the "
+            "specification's, which only a system that is driven can be judged by. Say in a "
+            "mapping which value stands for which (docs/mapping.md), and leave --deviations out."
+        )
+    return known
 
 
 _TELL_EVERY = 0.2
@@ -360,6 +402,8 @@ def _identity(bench: _JudgeBench) -> Identity:
         parameters["start"] = "any"
     if request.mapping_path is not None:
         parameters["mapping"] = read_text(request.mapping_path)
+    if bench.known:
+        parameters["deviations"] = ", ".join(deviation.id for deviation in bench.known)
     return identity(bench.prepared, FOREIGN, parameters, actions=())
 
 
@@ -383,6 +427,10 @@ def _tell(
         f"{counts[Verdict.INCONCLUSIVE]:,} inconclusive",
     ]
     parts.append(compared.summary("event"))
+    if bench.known:
+        parts.append(
+            f"with the known {counted(len(bench.known), 'deviation')} of {request.departures}"
+        )
     if tally.silent:
         parts.append(f"{tally.silent:,} of {tally.steps:,} steps were not seen")
     if covered is not None:
@@ -394,6 +442,7 @@ def _tell(
         "store": None if store is None else str(store),
         "model": reference(request.model),
         "constants": dict(bench.prepared.model.constants),
+        "deviations": [deviation.id for deviation in bench.known],
         "traces": {
             "in": tally.traces,
             "pass": counts[Verdict.PASS],

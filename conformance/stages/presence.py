@@ -204,8 +204,7 @@ class _Paths:
     def _of_another_part(self, item: Deviation, deviation: Deviation) -> bool:
         if item.part == deviation.part:
             return False
-        word = self._word(item)
-        return self._assumed(item) if word is None else word
+        return item.stands_for(self.known.version_of(item.part))
 
     def _consequence(self, deviation: Deviation, context: Sequence[Deviation]) -> str:
         """The formula that the system violates at the end of the counterexample, if it does."""

@@ -414,6 +414,28 @@ def test_a_file_name_may_be_no_utf_8(here: Path, whole: Path, command: str) -> N
     assert "Traceback" not in run.err
 
 
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("consumer", "knows no deviation from"),
+        ("group", "has no table of deviations"),
+        ("departs.toml", "shows values in place of the specification's"),
+        ("gone.toml", "No such file"),
+    ],
+)
+def test_departures_that_do_not_fit_what_was_recorded(
+    here: Path, kconform: Command, table: str, says: str
+) -> None:
+    write_events(here / "run.ndjson", FIRST)
+    (here / "departs.toml").write_text(
+        '[[deviation]]\nid = "late"\ntitle = "it says later"\nseverity = "harmless"\n'
+        "shown = { answer = { '\"later\"' = '\"none\"' } }\n"
+    )
+    run = kconform(f"judge run.ndjson --model {MODEL} --deviations {table}")
+    assert run.code == 2
+    assert says in " ".join(run.err.split()), run.err
+
+
 # ---- what a failure rests on --------------------------------------------------------------------
 
 

@@ -107,7 +107,15 @@ def test_new_and_gone_findings_since_an_earlier_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"schema_version": 1}', '{"schema_version": 2}', '{"schema_version": 99}']
+    "text",
+    [
+        "",
+        "[]",
+        '{"schema_version": 1}',
+        '{"schema_version": 2}',
+        '{"schema_version": 99}',
+        '{"schema_version": 2, "verdict": "pass", "verdict": "fail"}',
+    ],
 )
 def test_what_is_no_report_is_not_compared_with(tmp_path: Path, text: str) -> None:
     (tmp_path / "earlier.json").write_text(text)

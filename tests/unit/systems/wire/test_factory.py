@@ -80,7 +80,7 @@ def test_a_name_of_a_broker_is_a_release_or_a_build(
 def test_a_claim_needs_a_table_besides_its_own_file(tmp_path: Path) -> None:
     file = tmp_path / "ours.toml"
     file.write_text('mended = ["join-always-accepted"]\n', encoding="utf-8")
-    with pytest.raises(UserError, match="the broker has no other table"):
+    with pytest.raises(UserError, match="no other table is named"):
         of_address(f"localhost:9092?deviations={file}")
 
 
