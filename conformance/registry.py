@@ -13,7 +13,12 @@ from types import MappingProxyType
 from typing import cast
 
 from conformance.errors import UserError
-from conformance.systems.protocol import SystemFactory, SystemFailed, SystemUnderTest
+from conformance.systems.protocol import (
+    SystemFactory,
+    SystemFailed,
+    SystemUnderTest,
+    raised_by_systems,
+)
 from conformance.tla import Value
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
@@ -126,26 +131,27 @@ def make_system(path: str, constants: Mapping[str, Value]) -> SystemUnderTest:
     factory = load_factory(path)
     try:
         system: object = factory(_Constants(path, constants))
+        lacking = [name for name in _METHODS if not callable(getattr(system, name, None))]
+        lacking += [] if hasattr(system, "variables") else ["variables"]
     except (UserError, SystemFailed):
         raise
-    except Exception as error:
+    except raised_by_systems() as error:
         if path in BUILT_IN.values() or _scheme(path) is not None:
             raise
         raise UserError(
             f"The factory {path} raised {type(error).__name__}: {error}{_raised_at(error)}. Mend "
             "it: it is called with the model's constants, by name, and returns the adapter."
         ) from error
-    if not isinstance(system, SystemUnderTest):
-        lacking = [name for name in _MEMBERS if not hasattr(system, name)]
+    if lacking:
         raise UserError(
             f"The factory {path} returned {reprlib.repr(system)}, which lacks "
-            f"{', '.join(lacking)}: an adapter has {', '.join(_MEMBERS)} "
+            f"{', '.join(lacking)}: an adapter has variables, {', '.join(_METHODS)} "
             "(conformance.systems.protocol.SystemUnderTest)."
         )
-    return system
+    return cast("SystemUnderTest", system)
 
 
-_MEMBERS = ("variables", "reset", "apply", "observe")
+_METHODS = ("reset", "apply", "observe")
 
 
 class _MissingConstant(UserError, KeyError):
@@ -178,7 +184,7 @@ class _Constants(Mapping[str, Value]):
         return len(self._constants)
 
 
-def _raised_at(error: Exception) -> str:
+def _raised_at(error: BaseException) -> str:
     """The last line of the user's code that it came through."""
     frames = traceback.extract_tb(error.__traceback__)
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
@@ -209,7 +215,7 @@ def _load(path: str, *, own: bool) -> Callable[..., object]:
         _import_from_here()
     try:
         module = importlib.import_module(module_name)
-    except (ImportError, SyntaxError) as error:
+    except raised_by_systems() as error:
         if own:
             raise
         raise UserError(_cannot_import(path, module_name, error)) from error
@@ -231,7 +237,7 @@ def _import_from_here() -> None:
         sys.path.insert(0, here)
 
 
-def _cannot_import(path: str, module_name: str, error: ImportError | SyntaxError) -> str:
+def _cannot_import(path: str, module_name: str, error: BaseException) -> str:
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     if missing is not None and (module_name + ".").startswith(missing + "."):
         return (
@@ -240,6 +246,6 @@ def _cannot_import(path: str, module_name: str, error: ImportError | SyntaxError
         )
     return (
         f"The system {path!r} cannot be loaded: the import of {module_name!r} fails with "
-        f"{type(error).__name__}: {error}. Mend that, or install what is missing into this "
-        "environment."
+        f"{type(error).__name__}: {error}{_raised_at(error)}. Mend that, or install what is "
+        "missing into this environment."
     )

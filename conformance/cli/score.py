@@ -24,7 +24,7 @@ from conformance.cli.options import (
     SeedOption,
     SystemOptions,
 )
-from conformance.cli.session import CommandSession, session
+from conformance.cli.session import CommandEnded, CommandSession, session
 from conformance.errors import DataError, ExitCode, UserError
 from conformance.events import JsonValue, StageFinished, StageStarted
 from conformance.files import check_folder, written_aside
@@ -126,7 +126,7 @@ def _card(
     try:
         with redirect_stdout(sys.stderr) if work.as_json else nullcontext():
             run(subject, folder)
-    except SystemExit as ended:
+    except CommandEnded as ended:
         if ended.code in (ExitCode.USAGE, ExitCode.INTERRUPTED, ExitCode.INTERNAL):
             raise
     return card_of(folder / "report.json", _factory(work, options.name(subject)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -67,7 +68,11 @@ class CommandSession:
         else:
             for line, _ in rows:
                 self.say(line)
-        raise SystemExit(ExitCode.PASS)
+        raise CommandEnded(ExitCode.PASS)
+
+
+class CommandEnded(SystemExit):
+    """A command has ended by itself: with its verdict, or with the exit code of a mistake."""
 
 
 class _Console(Console):
@@ -130,7 +135,11 @@ def session(
     except KeyboardInterrupt:
         _problem(command, "interrupted", as_json=as_json, started=started)
         print(INTERRUPTED, file=sys.stderr)
-        raise SystemExit(ExitCode.INTERRUPTED) from None
+        raise CommandEnded(ExitCode.INTERRUPTED) from None
+    except CommandEnded:
+        raise
+    except SystemExit as foreign:
+        mistake(command, _ended_by(foreign), as_json=as_json, started=started)
     except BrokenPipeError:
         raise  # nobody reads: `cli.main` ends every command then
     except OSError as error:
@@ -142,7 +151,16 @@ def session(
         place = f"{error.filename}: {error.strerror}"
         unusable = UserError(f"{place}. Mend that and start again.")
         mistake(command, unusable, as_json=as_json, started=started)
-    raise SystemExit(finished.exit_code)
+    raise CommandEnded(finished.exit_code)
+
+
+def _ended_by(foreign: SystemExit) -> UserError:
+    """Code of a user has ended the process: without this its exit code would be the verdict."""
+    last = traceback.extract_tb(foreign.__traceback__)[-1]
+    return UserError(
+        f"The code at {last.filename}:{last.lineno} ended the process (SystemExit: {foreign}), and "
+        "nothing was judged. Raise another exception there, or leave sys.exit to a main program."
+    )
 
 
 def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool) -> None:
@@ -173,7 +191,7 @@ def mistake(command: str, error: UserError, *, as_json: bool, started: float) ->
     message = bounded(str(error))
     _problem(command, message, as_json=as_json, started=started)
     print(f"kconform: {printable(message)}", file=sys.stderr)
-    raise SystemExit(error.exit_code) from None
+    raise CommandEnded(error.exit_code) from None
 
 
 def _problem(command: str, message: str, *, as_json: bool, started: float) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from conformance.cli.completion import model_names
 from conformance.cli.options import KafkaLibOption
-from conformance.cli.session import session
+from conformance.cli.session import CommandEnded, session
 from conformance.errors import ExitCode, UserError
 from conformance.files import check_file, written_aside
 from conformance.kafka.jars import NEWEST, chosen_jars
@@ -72,7 +72,7 @@ def story(
         else:
             with written_aside(output) as aside:
                 aside.write_text(text, encoding="utf-8")
-        raise SystemExit(ExitCode.PASS)
+        raise CommandEnded(ExitCode.PASS)
 
 
 def _drawn(story_file: StoryFile, *, as_page: bool) -> str:

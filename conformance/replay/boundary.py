@@ -15,11 +15,11 @@ from typing import cast
 
 from conformance.errors import UserError
 from conformance.systems.capabilities import Capabilities
-from conformance.systems.protocol import Observation, SystemUnderTest
+from conformance.systems.protocol import Observation, SystemUnderTest, raised_by_systems
 from conformance.tla import Action, ModelValue, Value, objection
 
 _REMEMBERED = 500_000
-_ATOMS = frozenset({bool, int, str, ModelValue})
+_ATOMS = frozenset({bool, int, ModelValue})
 
 
 class Boundary:
@@ -53,8 +53,11 @@ class Boundary:
         if observed.keys() != self._declared:
             self._check_names(observed)
         for name, value in observed.items():
-            # Asked first: no entry is None, too.
-            if value is None or not (type(value) in _ATOMS or checked.get(id(value)) is value):
+            kind = type(value)
+            if kind in _ATOMS or (kind is str and cast("str", value).isascii()):
+                continue
+            # None is asked for first: an entry that is not there is None, too.
+            if value is None or checked.get(id(value)) is not value:
                 self._check_value(name, value)
         if type(observed) is Observation:
             self._remember(observed)
@@ -126,8 +129,15 @@ _FORM = (
 def _declarations(
     system: SystemUnderTest, variables: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    declared: object = system.variables
     where = _place(system, "variables")
+    try:
+        declared: object = system.variables
+        lacking = Capabilities(system).may_lack
+    except raised_by_systems() as error:
+        raise UserError(
+            f"The adapter's `variables` ({where}) or `sometimes` raised {type(error).__name__}: "
+            f"{error}. They name variables, in a tuple, before anything runs."
+        ) from error
     if isinstance(declared, str) or not isinstance(declared, Sequence) or not declared:
         raise UserError(
             f"The adapter's `variables` ({where}) is {reprlib.repr(declared)}: it names no "
@@ -140,7 +150,6 @@ def _declarations(
             f"The system observes {', '.join(unknown)}, which the spec does not declare: its "
             f"variables are {', '.join(variables)}. Correct `variables` of the adapter ({where})."
         )
-    lacking = Capabilities(system).may_lack
     undeclared = sorted(lacking - {*declared})
     if undeclared:
         raise UserError(

@@ -26,6 +26,7 @@ from conformance.systems.protocol import (
     SystemFailed,
     SystemHangs,
     SystemUnderTest,
+    raised_by_systems,
 )
 from conformance.tla import Action, State, Value, agree
 
@@ -215,7 +216,7 @@ class Driver:
                 self._system.apply(action)
         except UserError:
             raise  # not the system's fault
-        except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
+        except raised_by_systems() as error:
             return self._failed(error, before, candidates)
         self.candidates = candidates
         return None
@@ -252,7 +253,7 @@ class Driver:
         try:
             with self._watch:
                 self._snapshots.restore(snapshot)
-        except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
+        except raised_by_systems() as error:
             return self._failed(error, candidates, candidates)
         return None
 
@@ -269,7 +270,7 @@ class Driver:
                 observed = self._boundary.admit(self._system.observe())
         except UserError:
             raise  # not the system's fault
-        except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
+        except raised_by_systems() as error:
             return self._failed(error, (initial,), (initial,))
         self._count(observed)
         if self._agreements.holds(initial, observed):
@@ -305,7 +306,7 @@ class Driver:
                     observed = self._look_again(self._patient, allowed, observed)
         except UserError:
             raise  # not the system's fault
-        except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
+        except raised_by_systems() as error:
             return self._failed(error, before, allowed)
         self._count(observed)
         if len(allowed) == 1 and self._agreements.holds(allowed[0], observed):
@@ -389,7 +390,7 @@ class Driver:
                 offered = self._boundary.admit_offers(system.offers())
         except UserError:
             raise  # not the system's fault
-        except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
+        except raised_by_systems() as error:
             return self._raised(error, before, self.candidates)
         names = system.offerable
         enabled = {state: self._enabled(state, names) for state in self.candidates}
@@ -435,7 +436,7 @@ class Driver:
         )
 
     def _failed(
-        self, error: Exception, before: Sequence[State], allowed: Sequence[State]
+        self, error: BaseException, before: Sequence[State], allowed: Sequence[State]
     ) -> Divergence:
         """Of a step: it was refused, or the system raised something else."""
         if isinstance(error, ActionRefused):
@@ -443,7 +444,7 @@ class Driver:
         return self._raised(error, before, allowed)
 
     def _raised(
-        self, error: Exception, before: Sequence[State], allowed: Sequence[State]
+        self, error: BaseException, before: Sequence[State], allowed: Sequence[State]
     ) -> Divergence:
         kind = (
             BehaviourKind.ENDLESS

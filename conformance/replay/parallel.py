@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from multiprocessing.synchronize import Event as Flag
 from typing import Final, Generic, Protocol, TypeVar
 
 from conformance.children import end_with_parent
+from conformance.errors import UserError
 from conformance.events import OWN_PROCESS, Emit, Event, Work
 from conformance.garbage import collect_seldom
 from conformance.modelcheck.graph import StateGraph
@@ -223,7 +225,15 @@ class _ProcessJobs(Generic[Result]):
         done, _ = wait(self.pending, timeout, return_when=FIRST_COMPLETED)
         for future in done:
             self.pending.discard(future)
-            yield future.result()
+            try:
+                yield future.result()
+            except BrokenProcessPool:
+                raise UserError(
+                    "A process that drove a system ended without an answer: native code crashed "
+                    "there, or a signal or os._exit ended it. Nothing was judged by it. `kconform "
+                    "replay MODEL --system SYSTEM` drives the system in one process, so that the "
+                    "crash can be seen where it happens."
+                ) from None
 
 
 def _prepare(stop: Flag, named: Synchronized[int], parent: int) -> None:

@@ -42,6 +42,17 @@ class SystemHangs(SystemFailed):
     """An implementation outside this process has not answered in time."""
 
 
+def raised_by_systems() -> tuple[type[BaseException], ...]:
+    """What is a divergence if a system's call raises it: whatever the call may raise itself.
+
+    A system must not end the run that judges it, so `sys.exit` is one, and so is the cancellation
+    of its own task. An interrupt of the user is none.
+    """
+    from asyncio import CancelledError  # imported late: it is needed where something was raised
+
+    return (Exception, SystemExit, CancelledError)
+
+
 class CannotSnapshot(Exception):
     """The system cannot go back to its present state; the message says what is in the way.
 

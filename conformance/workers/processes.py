@@ -170,6 +170,6 @@ def _called(function: Callable[[Item], object], item: Item) -> bytes:
     """Pickled: the exception if there was one, and the result."""
     try:
         return pickle.dumps((None, function(item)), pickle.HIGHEST_PROTOCOL)
-    except Exception as error:  # noqa: BLE001 - the parent raises it
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the parent raises it
         error.add_note(traceback.format_exc())
         return pickle.dumps((error, None))

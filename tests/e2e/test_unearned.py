@@ -93,6 +93,63 @@ def test_a_variable_that_was_never_shown_is_inconclusive(project: Path, command:
     assert "the adapter declares value, version and never showed it" in ended.stdout
 
 
+ENDING = """
+import asyncio, os, sys
+from store import Adapter
+
+class Ending(Adapter):
+    def apply(self, action):
+        {apply}
+
+def create(constants):
+    {create}
+    return Ending(constants)
+"""
+
+
+def ending(project: Path, *, apply: str = "pass", create: str = "pass", head: str = "") -> None:
+    (project / "ending.py").write_text(head + ENDING.format(apply=apply, create=create))
+    configuration = project / "kconform.toml"
+    configuration.write_text(configuration.read_text().replace("store:create", "ending:create"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("raises", ["sys.exit(0)", "raise asyncio.CancelledError"])
+def test_a_system_that_would_end_the_run_diverges(project: Path, raises: str, command: str) -> None:
+    """The exit code of a run is its verdict, never what the code of the system asks for."""
+    ending(project, apply=raises)
+    ended = run(project, *COMMANDS[command])
+    assert ended.returncode == ExitCode.FAIL, ended.stdout + ended.stderr
+    assert ("SystemExit: 0" if "exit" in raises else "CancelledError") in ended.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "place", [{"head": "import sys\nsys.exit(0)\n"}, {"create": "sys.exit(0)"}], ids=str
+)
+def test_no_module_and_no_factory_ends_the_run(
+    project: Path, place: dict[str, str], command: str
+) -> None:
+    ending(project, **place)
+    ended = run(project, *COMMANDS[command])
+    assert ended.returncode == ExitCode.USAGE, ended.stdout + ended.stderr
+    assert "SystemExit: 0" in ended.stderr
+
+
+def test_a_process_that_a_system_ends_is_no_fault_of_kconform(project: Path) -> None:
+    ending(project, apply="os._exit(0)")
+    ended = run(project, "gate", "--jobs", "2")
+    assert ended.returncode == ExitCode.USAGE, ended.stdout + ended.stderr
+    assert "ended without an answer" in ended.stderr
+
+
+def test_half_of_a_character_is_no_value(project: Path) -> None:
+    blind(project, "pass", "{**super().observe(), 'answer': chr(0xd800)}")
+    ended = run(project, *COMMANDS["replay"])
+    assert ended.returncode == ExitCode.USAGE, ended.stdout + ended.stderr
+    assert "answer holds \\ud800, which is half of a surrogate pair" in ended.stderr
+
+
 def test_a_store_of_a_blind_recording_passes_no_audit(project: Path) -> None:
     blind(project, LACKING, "{}")
     recorded = run(project, *COMMANDS["record"])

@@ -10,7 +10,7 @@ from conformance.tla.values.value import Fn, ModelValue
 
 __all__ = ["objection"]
 
-_ATOMS = (bool, int, str, ModelValue)
+_ATOMS = (bool, int, ModelValue)
 
 
 def objection(value: object, place: str = "") -> str:
@@ -21,6 +21,8 @@ def objection(value: object, place: str = "") -> str:
     """
     if isinstance(value, _ATOMS):
         return ""
+    if isinstance(value, str):
+        return "" if value.isascii() else _of_text(value, place)
     if isinstance(value, tuple):
         return _first(value, (f"{place}[{number}]" for number in count(1)))
     if isinstance(value, Fn):
@@ -28,6 +30,18 @@ def objection(value: object, place: str = "") -> str:
     if isinstance(value, frozenset):
         return _first(value, repeat(f"an element of {place}"))
     return f"{place} is {reprlib.repr(value)}, {_kind(value)}. {_remedy(value)}"
+
+
+def _of_text(text: str, place: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(text[error.start]):04x}"
+        return (
+            f"{place} holds {half}, which is half of a surrogate pair and no character. Decode the "
+            "text without `surrogateescape` or `surrogatepass`."
+        )
+    return ""
 
 
 def _of_function(function: Fn, place: str) -> str:
