@@ -110,7 +110,19 @@ class CheckResult:
             report += f"; not checked, check it with TLC: {names}"
         if entries := [entry.entry for entry in self.left_out if entry.judges]:
             report += f"; not checked: {', '.join(entries)}"
-        return report + self._not_stated()
+        return report + self._not_exercised() + self._not_stated()
+
+    def _not_exercised(self) -> str:
+        """What a model that holds says nothing of: formulas that it lacks, actions not taken.
+
+        A manifest that states its number of states has been looked at: it may leave actions out.
+        """
+        text = "; no formula was judged" if _judges_nothing(self.model) else ""
+        expect = self.model.expect
+        stated = self.model.likely_states or (expect is not None and expect.distinct_states)
+        if self.outcome.never_fired and not stated:
+            text += f"; never taken: {', '.join(self.outcome.never_fired)}"
+        return text
 
     def _not_stated(self) -> str:
         """What the model's manifest could state, so that it stays; empty if it states it."""
@@ -243,6 +255,8 @@ def judge(
         problems += (ModelProblem(f"{model.name}:no_mutant", text),)
     verdict = _verdict(outcome, problems)
     partly = unchecked or any(entry.judges for entry in left_out)
+    # A model with a system is there to be driven, and TLC's configurations are as TLC takes them.
+    partly = partly or (model.expect is not None and not model.system and _judges_nothing(model))
     if verdict is Verdict.PASS and outcome.result == "holds" and partly:
         verdict = Verdict.INCONCLUSIVE
     return CheckResult(
@@ -258,6 +272,13 @@ def _idle(overrides: Sequence[str]) -> str:
     names = " or ".join(overrides)
     which = "its override of" if len(overrides) == 1 else "any one of its overrides of"
     return f"without {which} {names} it has the same states and steps"
+
+
+def _judges_nothing(model: Model) -> bool:
+    """Whether there is no formula that could be false; assumptions are judged in any case."""
+    check = model.check
+    judged = check.invariants or check.properties or check.deadlock or model.postconditions
+    return not judged and not _only_assumes(model)
 
 
 def _only_assumes(model: Model) -> bool:

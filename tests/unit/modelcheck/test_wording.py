@@ -16,8 +16,13 @@ from conformance.verdict import Verdict
 STATES = (KeptStep("", (), "x = 0"), KeptStep("Up", (), "x = 1"))
 
 
-def judged(outcome: EngineOutcome, expect: Expect | None = None) -> CheckResult:
-    model = Model("Own", Path("Own.cfg"), Path("Own.tla"), Check(init="Init", next="Next"), expect)
+JUDGING = Check(init="Init", next="Next", invariants=("Inv",))
+
+
+def judged(
+    outcome: EngineOutcome, expect: Expect | None = None, check: Check = JUDGING, system: str = ""
+) -> CheckResult:
+    model = Model("Own", Path("Own.cfg"), Path("Own.tla"), check, expect, system=system)
     return judge(model, outcome, "", 0.0, cached=False)
 
 
@@ -75,6 +80,28 @@ def test_a_number_that_is_not_stated_is_a_note_and_no_failure(
     assert result.verdict is Verdict.PASS
     assert result.problems == ()
     assert result.summary().endswith(f"; write `{line}` below `[expect]` of Own.cfg to keep it")
+
+
+def test_a_manifest_without_a_formula_is_no_pass_unless_a_system_is_driven_by_it() -> None:
+    nothing = Check(init="Init", next="Next")
+    assert judged(HELD, HOLDS, nothing).verdict is Verdict.INCONCLUSIVE
+    assert (
+        judged(HELD, HOLDS, nothing).summary() == "holds, 2 distinct states; no formula was judged"
+    )
+    assert (
+        judged(HELD, HOLDS, Check(init="Init", next="Next", deadlock=True)).verdict is Verdict.PASS
+    )
+    assert judged(HELD, HOLDS, nothing, system="store").verdict is Verdict.PASS
+    # TLC's own configurations are judged as TLC judges them; the summary says what was not.
+    assert judged(HELD, None, nothing).verdict is Verdict.PASS
+    assert "no formula was judged" in judged(HELD, None, nothing).summary()
+
+
+def test_actions_that_are_never_taken_are_named_until_the_manifest_states_a_number() -> None:
+    idle = EngineOutcome("holds", 0, "", distinct_states=2, never_fired=("Crash", "Elect"))
+    assert "; never taken: Crash, Elect" in judged(idle, Expect()).summary()
+    assert "never taken" in judged(idle, None).summary()
+    assert "never taken" not in judged(idle, HOLDS).summary()
 
 
 def test_what_no_manifest_could_state_is_not_asked_for() -> None:
