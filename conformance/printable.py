@@ -49,7 +49,9 @@ def counted(count: int, noun: str) -> str:
 
 def plural(count: int, noun: str) -> str:
     """The noun alone, as it stands beside the number: for a figure with its label below."""
-    return noun if count == 1 else f"{noun}s"
+    if count == 1:
+        return noun
+    return f"{noun}es" if noun.endswith("s") else f"{noun}s"
 
 
 def were(count: int, noun: str) -> str:

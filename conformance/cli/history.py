@@ -198,16 +198,17 @@ def _report(
         work.say(line)
     for doubt in judgement.doubts():
         work.say(f"would decide: {doubt}")
-    tallies = judgement.tallies.values()
-    unasked = [t.rule.name for t in tallies if t.rule.decides and not t.exercised]
+    rules = [tally for tally in judgement.tallies.values() if tally.rule.decides]
+    unasked = [tally.rule.name for tally in rules if not tally.exercised]
     if unasked:
         for line in textwrap.wrap(f"never exercised: {', '.join(unasked)}", _WIDTH):
             work.say(line)
     done = history.operations
     summary = (
         f"{sum(done.values()):,} operations ({done['ok']:,} ok, {done['fail']:,} failed, "
-        f"{done['unknown']:,} unknown) of {counted(judgement.partitions, 'partition')}; "
-        f"{judgement.distinct:,} distinct situations judged"
+        f"{done['unknown']:,} unknown) of {counted(history.processes, 'process')} "
+        f"on {counted(judgement.partitions, 'partition')}; {len(rules) - len(unasked)} of "
+        f"{len(rules)} rules applied, in {counted(judgement.distinct, 'distinct situation')}"
     )
     figures = stories.as_json(judgement)
     with written_aside(output / "findings.json") as path:

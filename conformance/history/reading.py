@@ -140,6 +140,7 @@ class History:
     first_lines: Mapping[tuple[int, int], int]
     """By file and block: the number of the lines before it in the file."""
     operations: Mapping[str, int]
+    processes: int
     lines: int
     bad: tuple[tuple[str, BadLine], ...]
     bad_count: int
@@ -269,6 +270,7 @@ def _settled(
         jumping,
         _first_lines(read),
         operations,
+        len(spans),
         sum(part.rows.lines for part in read),
         tuple((path_text(part.block.file.path), bad) for part in read for bad in part.bad),
         sum(sum(part.reasons.values()) for part in read),

@@ -9,9 +9,12 @@ from conformance.events import Exhibit, Finding, JsonValue, ShownStep
 from conformance.history.judgement import HistoryJudgement, RuleTally
 from conformance.history.reading import History
 from conformance.history.rows import COMMITTED, NO_OFFSET, READ, SENT, UNKNOWN
-from conformance.history.rules import Answer, HistoryFormulas
+from conformance.history.rules import MODEL, Answer, HistoryFormulas
 from conformance.history.situations import HistorySituation, SituationFact
+from conformance.modelcheck.manifest import load_model
+from conformance.modelcheck.places import with_texts
 from conformance.printable import counted, path_text, printable
+from conformance.resources import models_dir
 from conformance.story.key import hashed_key
 from conformance.story.scene import LaneCell, Scene, SceneRow
 from conformance.story.svg import draw, standalone
@@ -54,7 +57,11 @@ def _finding(
         story=(*lines, *reason_lines(reasons), *further, f"drawing: {path_text(place)}"),
         reproduce=reproduce,
         count=count,
-        exhibit=Exhibit(tuple(_steps(history, case)), draw(scene, title), reasons),
+        exhibit=with_texts(
+            Exhibit(tuple(_steps(history, case)), draw(scene, title), reasons),
+            load_model(models_dir() / f"{MODEL}.toml"),
+            tally.location,
+        ),
     )
 
 
@@ -112,7 +119,7 @@ def _fact_text(fact: SituationFact) -> str:
 
 
 def _steps(history: History, case: HistorySituation) -> Iterator[ShownStep]:
-    yield ShownStep("", (), {})
+    yield ShownStep("Before these operations", (), {})
     for line in operation_lines(history, case):
         yield ShownStep(line, (), {})
 
@@ -145,6 +152,7 @@ def as_json(judgement: HistoryJudgement) -> dict[str, JsonValue]:
     return {
         "operations": dict(history.operations),
         "rows": int(history.rows.sum()),
+        "processes": history.processes,
         "partitions": judgement.partitions,
         "processes_jumping": len(history.jumping),
         "lines_not_understood": history.bad_count,

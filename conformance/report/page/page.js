@@ -18,7 +18,7 @@
     const output = root.querySelector("output");
     const now = root.querySelector(".now");
     const drawing = root.querySelector(".drawing");
-    const show = (step, scroll) => {
+    const showState = (step) => {
       const state = new Map();
       steps.slice(0, step + 1).forEach((values) =>
         Object.entries(values).forEach(([name, number]) => state.set(name, texts[number])));
@@ -43,6 +43,9 @@
       const changes = step && told[step].querySelector("ul");
       if (changes) parts.unshift(element("h4", "What changed"), changes.cloneNode(true));
       now.replaceChildren(...parts);
+    };
+    const show = (step, scroll) => {
+      if (now) showState(step);
       output.textContent = `Step ${step} of ${steps.length - 1}: ${names[step]}`;
       slider.value = step;
       slider.setAttribute("aria-valuetext", output.textContent);
@@ -63,7 +66,8 @@
       const wanted = Number(slider.value) + Number(button.dataset.by);
       show(Math.min(steps.length - 1, Math.max(0, wanted)), true);
     }));
-    root.querySelector(".steer").hidden = now.hidden = false;
+    root.querySelector(".steer").hidden = false;
+    if (now) now.hidden = false;
     show(steps.length - 1, false);
   }
 

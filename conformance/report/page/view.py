@@ -57,6 +57,11 @@ class BehaviourView:
         return {"texts": [*texts], "steps": steps, "observed": dict(self.exhibit.observed)}
 
     @property
+    def has_states(self) -> bool:
+        """Whether its steps have states: operations of a history have none."""
+        return any(step.values for step in self.exhibit.steps)
+
+    @property
     def size(self) -> int:
         """About how many bytes it takes."""
         length = sum(len(text) for step in self.exhibit.steps for text in step.changes)
@@ -109,6 +114,10 @@ class ReportPage:
     sentence: str
     protocols: tuple[str, ...]
     subjects: tuple[str, ...]
+    made: tuple[str, ...]
+    """What stages have made, where nothing was held against a model."""
+    judged: tuple[str, ...]
+    """What stages have judged, where that was no system under a model: a history, a folder."""
     facts: tuple[Fact, ...]
     findings: tuple[FindingView, ...]
     gaps: tuple[Gap, ...]
@@ -120,6 +129,12 @@ class ReportPage:
     shapes: tuple[Shape, ...]
     time_line: TimeLine | None
     trend: Trend | None
+
+    @property
+    def of_specifications(self) -> bool:
+        """Whether the run looked at specifications alone."""
+        names = {stage.stage for stage in self.report.stages}
+        return bool(names) and not self.subjects and names <= _OF_SPECIFICATIONS
 
     @property
     def undrawn(self) -> int:
@@ -171,6 +186,8 @@ def view_of(report: Report, trend: Trend | None = None) -> ReportPage:
         _sentence(report, len(result)),
         _protocols(report),
         _subjects(report),
+        tuple(_evidence(report, makes=True)),
+        tuple(_evidence(report, makes=False)),
         tuple(_facts(report)),
         _new_first(views),
         tuple(_gaps(report)),
@@ -196,6 +213,8 @@ def _sentence(report: Report, result: int) -> str:
     own = [stage.summary for stage in report.stages if stage.stage == report.command == "bugs"]
     if own and report.verdict is Verdict.PASS:
         return f"{own[0][:1].upper()}{own[0][1:]}."
+    if report.verdict is Verdict.PASS and _makes_only(report):
+        return "It was made as planned. Nothing was judged."
     if report.verdict is Verdict.PASS:
         return "Nothing was found that the specification does not allow."
     if result:
@@ -224,8 +243,27 @@ def _protocols(report: Report) -> tuple[str, ...]:
     return (*lines, *(f"{name}: model checked only" if lines else name for name in only))
 
 
+_OF_SPECIFICATIONS = frozenset({"check", "diff"})
+_MAKERS = frozenset({"cluster", "incident", "record", "traces", "workload"})
+"""Stages that make something to be judged, and judge nothing."""
+
+
+def _makes_only(report: Report) -> bool:
+    """Whether the run made something, and nothing was held against a specification."""
+    return not report.comparisons and {stage.stage for stage in report.stages} <= _MAKERS
+
+
+def _evidence(report: Report, *, makes: bool) -> Iterator[str]:
+    """The stages that made something, or judged something, without a model."""
+    if report.comparisons:
+        return
+    for stage in report.stages:
+        if stage.stage not in _OF_SPECIFICATIONS and (stage.stage in _MAKERS) is makes:
+            yield f"{stage.stage} of {stage.subject}: {stage.summary}"
+
+
 def _subjects(report: Report) -> tuple[str, ...]:
-    """The tested systems with their versions; a run of TLC alone tests specifications only."""
+    """The tested systems with their versions."""
     systems: dict[tuple[str, str], dict[str, None]] = {}
     for compared_model in report.comparisons:
         if compared_model.system:

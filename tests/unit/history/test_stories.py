@@ -9,6 +9,7 @@ import pytest
 from conformance.history import stories
 from conformance.history.judgement import HistoryJudgement
 from conformance.history.rules import RULES
+from conformance.report.page import behaviour_page
 from tests.unit.history.histories import Operation, judged, polled, sent
 from tests.unit.history.test_rules import LIES, Lie
 
@@ -47,6 +48,16 @@ def test_the_operations_of_a_finding_show_it_and_none_can_be_left_out(
     for place in range(len(operations)):
         fewer = [*operations[:place], *operations[place + 1 :]]
         assert rule not in broken(judged(fewer)), operations[place]
+
+
+@pytest.mark.parametrize("case", LIES[:1], ids=lambda case: case.name)
+def test_the_page_has_the_rule_and_no_box_for_states(case: Lie, tmp_path: Path) -> None:
+    (finding, *_) = stories.findings(judged([*NOISE, *case.lie]), tmp_path, "-")
+    assert finding.exhibit
+    page = behaviour_page(finding.exhibit, finding.title)
+    assert 'class="scroll now"' not in page
+    assert "Initial state" not in page
+    assert '<a class="dim mono" href="#text-ClientHistory-' in page
 
 
 def test_each_rule_has_such_a_story() -> None:

@@ -29,6 +29,10 @@ def test_a_number_and_its_noun_agree(count: int, told: tuple[str, str, str]) -> 
     assert (counted(count, "test"), plural(count, "test"), were(count, "test")) == told
 
 
+def test_a_noun_that_ends_with_an_s_has_its_own_plural() -> None:
+    assert [counted(number, "process") for number in (1, 2)] == ["1 process", "2 processes"]
+
+
 @pytest.mark.parametrize(("number", "label"), [(0, "findings"), (1, "finding"), (2, "findings")])
 def test_the_figure_of_the_findings_has_its_label(number: int, label: str) -> None:
     collector = Collector()

@@ -148,6 +148,34 @@ def test_github_summary_is_appended_to_the_file_that_actions_names(tmp_path: Pat
     assert target.read_text().startswith("before\n### kconform gate: fail")
 
 
+ONLY_SPECIFICATIONS = "specifications only"
+NOTHING_JUDGED = "Nothing was judged."
+
+
+@pytest.mark.parametrize(
+    ("stages", "says"),
+    [
+        (["check"], [ONLY_SPECIFICATIONS]),
+        (["check", "diff"], [ONLY_SPECIFICATIONS]),
+        (["history"], ["<dt>Judged</dt>", "history of its subject: 12 things"]),
+        (["inspect", "log"], ["<dt>Judged</dt>", "inspect of", "log of its subject: 12 things"]),
+        (["workload"], ["<dt>Made</dt>", "workload of its subject: 12 things", NOTHING_JUDGED]),
+        (["record"], ["<dt>Made</dt>", NOTHING_JUDGED]),
+        (["cluster"], ["<dt>Made</dt>", NOTHING_JUDGED]),
+        (["workload", "history"], ["<dt>Made</dt>", "<dt>Judged</dt>"]),
+        ([], []),
+    ],
+)
+def test_the_page_says_what_was_looked_at(stages: list[str], says: list[str]) -> None:
+    collector = Collector()
+    for name in stages:
+        collector(StageFinished(name, "its subject", Verdict.PASS, 1.0, "12 things"))
+    text = page.dumps(collector.report("command", 1.0, {}), now=0.0)
+    assert [line for line in says if line not in text] == []
+    for line in (ONLY_SPECIFICATIONS, NOTHING_JUDGED, "<dt>Made</dt>", "<dt>Judged</dt>"):
+        assert line in says or line not in text
+
+
 @pytest.mark.parametrize("live", [True, False])
 def test_terminal_prints_stages_and_findings(live: bool) -> None:
     out = io.StringIO()
