@@ -7,14 +7,13 @@ runtime and the adapter of its listener are Kafka's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit.steps import JavaScene, Lines, Unsayable
+from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable
 from conformance.tla import Action, Fn, Value
 
-TEMPLATE = "runtime.java.txt"
 _PARTS = MappingProxyType(
     {
         "electAnotherBroker(": {"resigns"},
@@ -25,19 +24,18 @@ _PARTS = MappingProxyType(
         "isActive(": {"answers"},
     }
 )
-"""By what a test calls, the parts of the template that it needs."""
 _SMALL, _TWO, _LARGE = "4", "400", "KEY_BYTES * RECORDS_OF_A_BATCH"
 
 
 @dataclass(slots=True)
-class RuntimeScene:
-    """What the test says of each step, as the broker that departs sees it."""
+class RuntimeScene(JUnitScene):
+    """A runtime, as the broker that departs sees it."""
 
-    scene: JavaScene
+    template = "runtime.java.txt"
+    calls = _PARTS
     broker: str
     records: str
     """Of plain size, so many fill a batch."""
-    lines: Lines = field(default_factory=Lines)
     writes: int = 0
 
     @classmethod
@@ -55,25 +53,6 @@ class RuntimeScene:
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to a runtime."""
         return {"records": self.records}
-
-    def test(self) -> str:
-        """Given, when, then."""
-        self.lines.comment("given")
-        for number in range(1, len(self.scene) - 1):
-            self._step(number)
-        self.lines.comment("when", outer=True)
-        self._step(len(self.scene) - 1)
-        self.lines.comment("then", outer=True)
-        asserted = list(self._then())
-        if not asserted:
-            raise Unsayable("what differs at its end is seen by nobody outside of the runtime")
-        for line in asserted:
-            self.lines.add(line)
-        return self.lines.text()
-
-    def parts(self, test: str) -> frozenset[str]:
-        """The template's parts that the test calls."""
-        return frozenset().union(*(parts for call, parts in _PARTS.items() if call in test))
 
     # ---- steps -------------------------------------------------------------------------------
 
