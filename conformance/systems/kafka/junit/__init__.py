@@ -22,6 +22,7 @@ from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
 from conformance.systems.kafka.junit.steps import JUnitScene, Unsayable
+from conformance.systems.kafka.junit.transaction import TransactionScene
 
 LIBRARIES = (
     Coordinate("org.junit.platform", "junit-platform-console-standalone", "1.11.4"),
@@ -73,6 +74,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return ClassicGroupScene.of(behaviour, constants)
     if "assignmentEpoch" in behaviour.variables:
         return ConsumerGroupScene.of(behaviour, constants)
+    if "transactionLog" in behaviour.variables:
+        return TransactionScene.of(behaviour, constants)
     raise Unsayable("it is of no protocol that tests are written for")
 
 

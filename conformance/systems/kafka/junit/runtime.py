@@ -22,8 +22,11 @@ _PARTS = MappingProxyType(
         "flush(": {"flushes"},
         "hears(": {"watermark"},
         "isActive(": {"answers"},
+        "hasOpenBatch(": {"batch"},
+        "deleteTopic(": {"deletes"},
     }
 )
+_NO_EPOCH = 0
 _SMALL, _TWO, _LARGE = "4", "400", "KEY_BYTES * RECORDS_OF_A_BATCH"
 
 
@@ -60,6 +63,8 @@ class RuntimeScene(JUnitScene):
         action = self.scene.action(number)
         if action.name == "Elect":
             self._elect(number, action)
+        elif self._is_deletion(number):
+            self._delete(number)
         elif self.broker not in action.args[:1]:
             raise Unsayable(f"it has no words for the step {action}")
         elif action.name == "RunRole":
@@ -71,10 +76,15 @@ class RuntimeScene(JUnitScene):
             self.lines.add(f"endLoad({begun.index(int(str(action.args[1])))});")
         elif action.name == "Write":
             self._write(*map(str, action.args[1:]))
-        elif action.name == "FlushBatch" and action.args[1] == "appended":
+        elif action.name == "FlushBatch" and self._is_as_led(number, action):
             self.lines.add("flush();")
         else:
             raise Unsayable(f"it has no words for the step {action}")
+
+    def _is_as_led(self, number: int, action: Action) -> bool:
+        """Whether the log answers a flush as its leadership says."""
+        leads = self.scene.value(number, "leader") == self.broker
+        return action.args[1] == ("appended" if leads else "refused")
 
     def _elect(self, number: int, action: Action) -> None:
         epoch = self.scene.value(number, "epoch")
@@ -84,6 +94,16 @@ class RuntimeScene(JUnitScene):
             self.lines.add(f"electAnotherBroker({epoch});")
         else:
             self.lines.comment(f"Another broker is elected in epoch {epoch}.")
+
+    def _delete(self, number: int) -> None:
+        if self.scene.value(number - 1, "leader") != self.broker:
+            self.lines.comment("The topic is deleted.")
+            return
+        answer = "OptionalInt resignation = " if number == len(self.scene) - 1 else ""
+        self.lines.add(f"{answer}deleteTopic({self.scene.value(number - 1, 'epoch')});")
+
+    def _is_deletion(self, number: int) -> bool:
+        return self.scene.action(number).name == "DeleteTopic"
 
     def _write(self, kind: str, result: str) -> None:
         if result != "appended":
@@ -105,7 +125,7 @@ class RuntimeScene(JUnitScene):
         for name, expected, actual in self.scene.differing():
             if name in _ASSERTED and isinstance(expected, Fn) and isinstance(actual, Fn):
                 wanted, seen = expected[self.broker], actual[self.broker]
-                if wanted != seen:
+                if wanted != seen and (name != "roles" or self._is_deletion(len(self.scene) - 1)):
                     yield from _ASSERTED[name](wanted, seen)
 
     def _own(self, number: int, variable: str) -> Value:
@@ -131,12 +151,23 @@ def _shard(expected: Value, actual: Value) -> Iterator[str]:
         if memory[key] != seen[key]:
             value = memory[key] or "null"
             yield f'assertEquals({value}, store.values.get("{key}"), "{key} in memory");'
+    if bool(expected["batch"]) != bool(seen_batch := actual["batch"]):
+        assertion = "assertFalse" if seen_batch else "assertTrue"
+        yield f'{assertion}(hasOpenBatch(), "records wait for a flush");'
 
 
 def _state(expected: Value, actual: Value) -> Iterator[str]:
     if "ACTIVE" in (expected, actual):
         assertion = "assertTrue" if expected == "ACTIVE" else "assertFalse"
         yield f'{assertion}(isActive(), "reads are answered");'
+
+
+def _roles(expected: Value, _actual: Value) -> Iterator[str]:
+    assert isinstance(expected, tuple)
+    resignation = expected[-1]
+    assert isinstance(resignation, Fn)
+    if resignation["epoch"] == _NO_EPOCH:
+        yield 'assertEquals(OptionalInt.empty(), resignation, "epoch of the resignation");'
 
 
 def _listener(expected: Value, actual: Value) -> Iterator[str]:
@@ -148,6 +179,6 @@ def _listener(expected: Value, actual: Value) -> Iterator[str]:
 
 _Assert = Callable[[Value, Value], Iterator[str]]
 _ASSERTED: Mapping[str, _Assert] = MappingProxyType(
-    {"log": _log, "shard": _shard, "state": _state, "listener": _listener}
+    {"log": _log, "shard": _shard, "state": _state, "listener": _listener, "roles": _roles}
 )
 """By variable, what is asserted of it."""
