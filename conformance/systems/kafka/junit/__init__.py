@@ -17,11 +17,13 @@ from conformance.kafka.jars import KafkaJars
 from conformance.kafka.maven import Coordinate
 from conformance.story.behaviour import Behaviour
 from conformance.systems.kafka.junit.classic import ClassicGroupScene
+from conformance.systems.kafka.junit.client import VARIABLES as OF_CLIENTS
+from conformance.systems.kafka.junit.client import ConsumerScene
 from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
 from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
-from conformance.systems.kafka.junit.steps import JUnitScene, Unsayable
+from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable
 from conformance.systems.kafka.junit.transaction import TransactionScene
 
 LIBRARIES = (
@@ -71,6 +73,9 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     if "shard" in behaviour.variables:
         return RuntimeScene.of(behaviour, constants)
     if "groupRecord" in behaviour.variables:
+        differing = {name for name, _, _ in JavaScene(behaviour).differing()}
+        if differing <= OF_CLIENTS:
+            return ConsumerScene.of(behaviour)
         return ClassicGroupScene.of(behaviour, constants)
     if "assignmentEpoch" in behaviour.variables:
         return ConsumerGroupScene.of(behaviour, constants)

@@ -122,7 +122,9 @@ class ClassicGroupScene(JUnitScene):
         """Member ids that are in the group, or known to it, since this step."""
 
         def known(at: int) -> frozenset[Value]:
-            members, pending = (self.scene.value(at, each) for each in ("members", "pendingMembers"))
+            members, pending = (
+                self.scene.value(at, each) for each in ("members", "pendingMembers")
+            )
             assert isinstance(members, frozenset)
             assert isinstance(pending, frozenset)
             return members | pending

@@ -162,8 +162,8 @@ class ConsumerGroupScene(JUnitScene):
     def _channel(self, expected: Fn, actual: Fn) -> Iterator[str]:
         wanted, seen = fn(expected[self._asking]), fn(actual[self._asking])
         if wanted["error"] != seen["error"]:
-            error = f"Errors.{wanted['error']}"
-            yield f'assertEquals({error}, Errors.forCode(answer.errorCode()), "error of the answer");'
+            error, seen_error = f"Errors.{wanted['error']}", "Errors.forCode(answer.errorCode())"
+            yield f'assertEquals({error}, {seen_error}, "error of the answer");'
             return
         if wanted["epoch"] != seen["epoch"]:
             epoch = self._epoch(wanted["epoch"])

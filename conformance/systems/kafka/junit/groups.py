@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from conformance.systems.kafka.junit.steps import Unsayable
 from conformance.tla import Value
@@ -72,8 +72,3 @@ def partitions_of(constants: Mapping[str, str]) -> str:
     if match is None:
         raise Unsayable("it does not say how many partitions the topic has")
     return str(int(match[1]) + 1)
-
-
-def enum(names: Iterable[object]) -> str:
-    """Words for several names in a message."""
-    return ", ".join(sorted(map(str, names)))

@@ -7,7 +7,7 @@ follower's fetch, an answer of the leader.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -65,12 +65,11 @@ class ReplicaScene(JUnitScene):
 
     # ---- steps -------------------------------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start(self) -> Iterable[str]:
         leader, epoch = self._own(0, "leader"), self._own(0, "leaderEpoch")
         if leader == self.broker:
-            self.lines.add(f"becomeLeader({epoch}, {self._members(self._own(0, 'isr'))});")
-        else:
-            self.lines.add(f"becomeFollower({epoch}, {_id(leader)});")
+            return (f"becomeLeader({epoch}, {self._members(self._own(0, 'isr'))});",)
+        return (f"becomeFollower({epoch}, {_id(leader)});",)
 
     def _step(self, number: int) -> None:
         action = self.scene.action(number)

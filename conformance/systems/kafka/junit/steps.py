@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -126,6 +126,10 @@ class JUnitScene(ABC):
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to this kind of system."""
 
+    def _start(self) -> Iterable[str]:
+        """What is done before the first step."""
+        return ()
+
     @abstractmethod
     def _step(self, number: int) -> None:
         """Say a step."""
@@ -134,13 +138,11 @@ class JUnitScene(ABC):
     def _then(self) -> Iterator[str]:
         """What is asserted at the end."""
 
-    def _start(self) -> None:
-        """Say how everything begins."""
-
     def test(self) -> str:
         """The method's body. Unsayable if nothing of what differs can be asserted."""
         self.lines.comment("given")
-        self._start()
+        for line in self._start():
+            self.lines.add(line)
         for number in range(1, len(self.scene) - 1):
             self._step(number)
         self.lines.comment("when", outer=True)

@@ -1,4 +1,4 @@
-"""A finding on transactions as a test of one TransactionCoordinator and its TransactionStateManager.
+"""A finding on transactions as a test of one TransactionCoordinator and its state manager.
 
 Only the coordinator that departs is there. What producers ask is in the test, as the path has it.
 The state topic and the sender of the markers are the test's.
@@ -6,7 +6,7 @@ The state topic and the sender of the markers are the test's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -58,14 +58,13 @@ class TransactionScene(JUnitScene):
 
     # ---- steps -------------------------------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start(self) -> Iterable[str]:
         """The id is known, and its epoch is 0."""
         log = self.scene.value(0, "transactionLog")
         assert isinstance(log, tuple)
         if len(log) != 1 or fn(log[0])["epoch"] != 0:
             raise Unsayable("it does not begin with an id that has just been initialized")
-        self.lines.add("initProducerId();")
-        self.lines.add("acknowledgeAppend();")
+        return "initProducerId();", "acknowledgeAppend();"
 
     def _step(self, number: int) -> None:
         action = self.scene.action(number)
