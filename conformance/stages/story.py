@@ -61,7 +61,7 @@ def junit_of(path: Path, story: StoryFile, jars: KafkaJars) -> str:
     A path of Kafka's table of deviations is told with the table's words. UserError if the file
     is no departure of Kafka's classes, or the release is too old.
     """
-    known = KafkaFactory(jars.version).deviations()
+    known = KafkaFactory(jars.version, client=jars.version).deviations()  # the client's, too
     deviation = next((item for item in known if item.path == path.name), None)
     return junit_test(story.behaviour, story.constants, jars, deviation)
 

@@ -16,9 +16,15 @@ from conformance.errors import UserError
 from conformance.kafka.jars import KafkaJars
 from conformance.kafka.maven import Coordinate
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit import replica, runtime
+from conformance.systems.kafka.junit.classic import ClassicGroupScene
+from conformance.systems.kafka.junit.client import VARIABLES as OF_CLIENTS
+from conformance.systems.kafka.junit.client import ConsumerScene
+from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
 from conformance.systems.kafka.junit.java import rendered, text
-from conformance.systems.kafka.junit.steps import Unsayable
+from conformance.systems.kafka.junit.replica import ReplicaScene
+from conformance.systems.kafka.junit.runtime import RuntimeScene
+from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable
+from conformance.systems.kafka.junit.transaction import TransactionScene
 
 LIBRARIES = (
     Coordinate("org.junit.platform", "junit-platform-console-standalone", "1.11.4"),
@@ -46,7 +52,7 @@ def junit_test(
             f"JUnit tests are written for Kafka 4.0.0 and later, not for {jars.version}. Name a "
             "release with --kafka."
         )
-    scene, template = scene_of(behaviour, constants)
+    scene = scene_of(behaviour, constants)
     test = scene.test()
     title = deviation.title if deviation else "agrees with the specification"
     values = {
@@ -57,17 +63,24 @@ def junit_test(
         "test": test,
         **scene.placeholders,
     }
-    return rendered(Path(__file__).parent / template, values, scene.parts(test), jars)
+    return rendered(Path(__file__).parent / scene.template, values, scene.parts(test), jars)
 
 
-def scene_of(
-    behaviour: Behaviour, constants: Mapping[str, str]
-) -> tuple[replica.ReplicaScene | runtime.RuntimeScene, str]:
-    """The scene that says the behaviour, and its template. UserError if there is none."""
+def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
+    """The scene that says the behaviour. Unsayable if there is none."""
     if "fetchState" in behaviour.variables:
-        return replica.ReplicaScene.of(behaviour), replica.TEMPLATE
+        return ReplicaScene.of(behaviour)
     if "shard" in behaviour.variables:
-        return runtime.RuntimeScene.of(behaviour, constants), runtime.TEMPLATE
+        return RuntimeScene.of(behaviour, constants)
+    if "groupRecord" in behaviour.variables:
+        differing = {name for name, _, _ in JavaScene(behaviour).differing()}
+        if differing <= OF_CLIENTS:
+            return ConsumerScene.of(behaviour)
+        return ClassicGroupScene.of(behaviour, constants)
+    if "assignmentEpoch" in behaviour.variables:
+        return ConsumerGroupScene.of(behaviour, constants)
+    if "transactionLog" in behaviour.variables:
+        return TransactionScene.of(behaviour, constants)
     raise Unsayable("it is of no protocol that tests are written for")
 
 

@@ -7,16 +7,14 @@ follower's fetch, an answer of the leader.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from conformance.errors import UserError
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit.steps import JavaScene, Lines, Unsayable
+from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable, fn
 from conformance.tla import Action, Fn, Value
 
-TEMPLATE = "replica.java.txt"
 _NONE = -1
 _ASKED = ("LatestRequest", "EarliestRequest")
 _PARTS = MappingProxyType(
@@ -34,16 +32,15 @@ _PARTS = MappingProxyType(
         "epochsOfTheLog(": {"log"},
     }
 )
-"""By what a test calls, the parts of the template that it needs."""
 
 
 @dataclass(slots=True)
-class ReplicaScene:
-    """What the test says of each step, as the broker that departs sees it."""
+class ReplicaScene(JUnitScene):
+    """A replica, as the broker that departs sees it."""
 
-    scene: JavaScene
+    template = "replica.java.txt"
+    calls = _PARTS
     broker: str
-    lines: Lines = field(default_factory=Lines)
 
     @classmethod
     def of(cls, behaviour: Behaviour) -> ReplicaScene:
@@ -66,31 +63,13 @@ class ReplicaScene:
             "replicas": ", ".join(sorted(_id(broker) for broker in replicas)),
         }
 
-    def test(self) -> str:
-        """Given, when, then."""
-        self.lines.comment("given")
-        self._start()
-        for number in range(1, len(self.scene) - 1):
-            self._step(number)
-        self.lines.comment("when", outer=True)
-        self._step(len(self.scene) - 1)
-        self.lines.comment("then", outer=True)
-        for line in self._then():
-            self.lines.add(line)
-        return self.lines.text()
-
-    def parts(self, test: str) -> frozenset[str]:
-        """The template's parts that the test calls."""
-        return frozenset().union(*(parts for call, parts in _PARTS.items() if call in test))
-
     # ---- steps -------------------------------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start(self) -> Iterable[str]:
         leader, epoch = self._own(0, "leader"), self._own(0, "leaderEpoch")
         if leader == self.broker:
-            self.lines.add(f"becomeLeader({epoch}, {self._members(self._own(0, 'isr'))});")
-        else:
-            self.lines.add(f"becomeFollower({epoch}, {_id(leader)});")
+            return (f"becomeLeader({epoch}, {self._members(self._own(0, 'isr'))});",)
+        return (f"becomeFollower({epoch}, {_id(leader)});",)
 
     def _step(self, number: int) -> None:
         action = self.scene.action(number)
@@ -122,14 +101,14 @@ class ReplicaScene:
     def _round_trip(self, number: int, action: Action) -> bool:
         leader, follower = action.args
         if leader == self.broker:
-            cache = self._of(number - 1, "epochCache", follower)
+            cache = self.scene.of(number - 1, "epochCache", follower)
             assert isinstance(cache, tuple)
             self.lines.add(
                 _fetch_of(
                     follower,
-                    self._of(number - 1, "fetchOffset", follower),
-                    self._of(number - 1, "leaderEpoch", follower),
-                    _fn(cache[-1])["epoch"] if cache else _NONE,
+                    self.scene.of(number - 1, "fetchOffset", follower),
+                    self.scene.of(number - 1, "leaderEpoch", follower),
+                    fn(cache[-1])["epoch"] if cache else _NONE,
                 )
             )
             return True
@@ -151,7 +130,7 @@ class ReplicaScene:
         return True
 
     def _asked_by(self, number: int, follower: Value) -> str:
-        request = _fn(self._of(number - 1, "channel", follower))
+        request = fn(self.scene.of(number - 1, "channel", follower))
         epoch, last = request["currentLeaderEpoch"], request["lastEpoch"]
         return _fetch_of(follower, request["fetchOffset"], epoch, last)
 
@@ -219,7 +198,7 @@ class ReplicaScene:
         differing = {name: (expected, actual) for name, expected, actual in self.scene.differing()}
         for name, say in _ASSERTED.items():
             if name in differing:
-                expected, actual = (values[self.broker] for values in map(_fn, differing[name]))
+                expected, actual = (values[self.broker] for values in map(fn, differing[name]))
                 if expected != actual:
                     yield from say(self, expected, actual)
 
@@ -232,8 +211,8 @@ class ReplicaScene:
         yield f'assertEquals(List.of({epochs}), epochsOfTheLog(), "leader epochs of the records");'
 
     def _follower_state(self, expected: Value, actual: Value) -> Iterator[str]:
-        for follower in _fn(expected):
-            wanted, seen = (_fn(_fn(each)[follower])["logEndOffset"] for each in (expected, actual))
+        for follower in fn(expected):
+            wanted, seen = (fn(fn(each)[follower])["logEndOffset"] for each in (expected, actual))
             if wanted != seen:
                 number = _id(follower)
                 what = f"what is known of broker {number}'s log end"
@@ -247,11 +226,8 @@ class ReplicaScene:
 
     # ---- values ------------------------------------------------------------------------------
 
-    def _of(self, number: int, variable: str, broker: Value) -> Value:
-        return _fn(self.scene.value(number, variable))[broker]
-
     def _own(self, number: int, variable: str) -> Value:
-        return self._of(number, variable, self.broker)
+        return self.scene.of(number, variable, self.broker)
 
     def _members(self, isr: Value) -> str:
         assert isinstance(isr, frozenset)
@@ -266,12 +242,6 @@ def _fetch_of(follower: Value, offset: Value, epoch: Value, last: Value) -> str:
     """The leader handles a fetch."""
     fetched = "Optional.empty()" if last == _NONE else f"Optional.of({last})"
     return f"handleFetchOf({_id(follower)}, {offset}, {epoch}, {fetched});"
-
-
-def _fn(value: Value) -> Fn:
-    if not isinstance(value, Fn):
-        raise UserError("The file is none of a replication model: a broker's value is missing.")
-    return value
 
 
 def _comment(action: Action) -> str:

@@ -7,14 +7,13 @@ runtime and the adapter of its listener are Kafka's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit.steps import JavaScene, Lines, Unsayable
+from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable
 from conformance.tla import Action, Fn, Value
 
-TEMPLATE = "runtime.java.txt"
 _PARTS = MappingProxyType(
     {
         "electAnotherBroker(": {"resigns"},
@@ -23,21 +22,23 @@ _PARTS = MappingProxyType(
         "flush(": {"flushes"},
         "hears(": {"watermark"},
         "isActive(": {"answers"},
+        "hasOpenBatch(": {"batch"},
+        "deleteTopic(": {"deletes"},
     }
 )
-"""By what a test calls, the parts of the template that it needs."""
+_NO_EPOCH = 0
 _SMALL, _TWO, _LARGE = "4", "400", "KEY_BYTES * RECORDS_OF_A_BATCH"
 
 
 @dataclass(slots=True)
-class RuntimeScene:
-    """What the test says of each step, as the broker that departs sees it."""
+class RuntimeScene(JUnitScene):
+    """A runtime, as the broker that departs sees it."""
 
-    scene: JavaScene
+    template = "runtime.java.txt"
+    calls = _PARTS
     broker: str
     records: str
     """Of plain size, so many fill a batch."""
-    lines: Lines = field(default_factory=Lines)
     writes: int = 0
 
     @classmethod
@@ -56,31 +57,14 @@ class RuntimeScene:
         """The template's values that belong to a runtime."""
         return {"records": self.records}
 
-    def test(self) -> str:
-        """Given, when, then."""
-        self.lines.comment("given")
-        for number in range(1, len(self.scene) - 1):
-            self._step(number)
-        self.lines.comment("when", outer=True)
-        self._step(len(self.scene) - 1)
-        self.lines.comment("then", outer=True)
-        asserted = list(self._then())
-        if not asserted:
-            raise Unsayable("what differs at its end is seen by nobody outside of the runtime")
-        for line in asserted:
-            self.lines.add(line)
-        return self.lines.text()
-
-    def parts(self, test: str) -> frozenset[str]:
-        """The template's parts that the test calls."""
-        return frozenset().union(*(parts for call, parts in _PARTS.items() if call in test))
-
     # ---- steps -------------------------------------------------------------------------------
 
     def _step(self, number: int) -> None:
         action = self.scene.action(number)
         if action.name == "Elect":
             self._elect(number, action)
+        elif self._is_deletion(number):
+            self._delete(number)
         elif self.broker not in action.args[:1]:
             raise Unsayable(f"it has no words for the step {action}")
         elif action.name == "RunRole":
@@ -92,10 +76,15 @@ class RuntimeScene:
             self.lines.add(f"endLoad({begun.index(int(str(action.args[1])))});")
         elif action.name == "Write":
             self._write(*map(str, action.args[1:]))
-        elif action.name == "FlushBatch" and action.args[1] == "appended":
+        elif action.name == "FlushBatch" and self._is_as_led(number, action):
             self.lines.add("flush();")
         else:
             raise Unsayable(f"it has no words for the step {action}")
+
+    def _is_as_led(self, number: int, action: Action) -> bool:
+        """Whether the log answers a flush as its leadership says."""
+        leads = self.scene.value(number, "leader") == self.broker
+        return action.args[1] == ("appended" if leads else "refused")
 
     def _elect(self, number: int, action: Action) -> None:
         epoch = self.scene.value(number, "epoch")
@@ -105,6 +94,16 @@ class RuntimeScene:
             self.lines.add(f"electAnotherBroker({epoch});")
         else:
             self.lines.comment(f"Another broker is elected in epoch {epoch}.")
+
+    def _delete(self, number: int) -> None:
+        if self.scene.value(number - 1, "leader") != self.broker:
+            self.lines.comment("The topic is deleted.")
+            return
+        answer = "OptionalInt resignation = " if number == len(self.scene) - 1 else ""
+        self.lines.add(f"{answer}deleteTopic({self.scene.value(number - 1, 'epoch')});")
+
+    def _is_deletion(self, number: int) -> bool:
+        return self.scene.action(number).name == "DeleteTopic"
 
     def _write(self, kind: str, result: str) -> None:
         if result != "appended":
@@ -126,7 +125,7 @@ class RuntimeScene:
         for name, expected, actual in self.scene.differing():
             if name in _ASSERTED and isinstance(expected, Fn) and isinstance(actual, Fn):
                 wanted, seen = expected[self.broker], actual[self.broker]
-                if wanted != seen:
+                if wanted != seen and (name != "roles" or self._is_deletion(len(self.scene) - 1)):
                     yield from _ASSERTED[name](wanted, seen)
 
     def _own(self, number: int, variable: str) -> Value:
@@ -152,12 +151,23 @@ def _shard(expected: Value, actual: Value) -> Iterator[str]:
         if memory[key] != seen[key]:
             value = memory[key] or "null"
             yield f'assertEquals({value}, store.values.get("{key}"), "{key} in memory");'
+    if bool(expected["batch"]) != bool(seen_batch := actual["batch"]):
+        assertion = "assertFalse" if seen_batch else "assertTrue"
+        yield f'{assertion}(hasOpenBatch(), "records wait for a flush");'
 
 
 def _state(expected: Value, actual: Value) -> Iterator[str]:
     if "ACTIVE" in (expected, actual):
         assertion = "assertTrue" if expected == "ACTIVE" else "assertFalse"
         yield f'{assertion}(isActive(), "reads are answered");'
+
+
+def _roles(expected: Value, _actual: Value) -> Iterator[str]:
+    assert isinstance(expected, tuple)
+    resignation = expected[-1]
+    assert isinstance(resignation, Fn)
+    if resignation["epoch"] == _NO_EPOCH:
+        yield 'assertEquals(OptionalInt.empty(), resignation, "epoch of the resignation");'
 
 
 def _listener(expected: Value, actual: Value) -> Iterator[str]:
@@ -169,6 +179,6 @@ def _listener(expected: Value, actual: Value) -> Iterator[str]:
 
 _Assert = Callable[[Value, Value], Iterator[str]]
 _ASSERTED: Mapping[str, _Assert] = MappingProxyType(
-    {"log": _log, "shard": _shard, "state": _state, "listener": _listener}
+    {"log": _log, "shard": _shard, "state": _state, "listener": _listener, "roles": _roles}
 )
 """By variable, what is asserted of it."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from conformance.errors import UserError
 from conformance.story.behaviour import Behaviour
-from conformance.tla import Action, Value
+from conformance.tla import Action, Fn, Value
 
 _INDENT = "    "
 _OUTER = 2
@@ -48,6 +50,10 @@ class JavaScene:
         if value is None:
             raise Unsayable(f"its step {number} does not say what {variable} is")
         return value
+
+    def of(self, number: int, variable: str, subject: Value) -> Value:
+        """The variable's value of a broker, a member."""
+        return fn(self.value(number, variable))[subject]
 
     def differing(self) -> Iterator[tuple[str, Value, Value]]:
         """Variable, expected and actual value, of those that differ at the end."""
@@ -102,3 +108,61 @@ class Lines:
     def text(self) -> str:
         """All of it."""
         return "\n".join(self._lines)
+
+
+@dataclass(slots=True)
+class JUnitScene(ABC):
+    """A test as given, when, then: what it says of each step, as what departs sees it."""
+
+    template: ClassVar[str]
+    calls: ClassVar[Mapping[str, Set[str]]]
+    """By what a test calls, the parts of the template that it needs."""
+
+    scene: JavaScene
+    lines: Lines = field(default_factory=Lines, kw_only=True)
+
+    @property
+    @abstractmethod
+    def placeholders(self) -> Mapping[str, str]:
+        """The template's values that belong to this kind of system."""
+
+    def _start(self) -> Iterable[str]:
+        """What is done before the first step."""
+        return ()
+
+    @abstractmethod
+    def _step(self, number: int) -> None:
+        """Say a step."""
+
+    @abstractmethod
+    def _then(self) -> Iterator[str]:
+        """What is asserted at the end."""
+
+    def test(self) -> str:
+        """The method's body. Unsayable if nothing of what differs can be asserted."""
+        self.lines.comment("given")
+        for line in self._start():
+            self.lines.add(line)
+        for number in range(1, len(self.scene) - 1):
+            self._step(number)
+        self.lines.comment("when", outer=True)
+        self._step(len(self.scene) - 1)
+        self.lines.comment("then", outer=True)
+        asserted = list(self._then())
+        if not asserted:
+            names = sorted(name for name, _, _ in self.scene.differing())
+            raise Unsayable(f"it has no words for what differs at its end: {', '.join(names)}")
+        for line in asserted:
+            self.lines.add(line)
+        return self.lines.text()
+
+    def parts(self, test: str) -> frozenset[str]:
+        """The template's parts that the test calls."""
+        return frozenset().union(*(parts for call, parts in self.calls.items() if call in test))
+
+
+def fn(value: Value) -> Fn:
+    """A function or record. Unsayable if it is none."""
+    if not isinstance(value, Fn):
+        raise Unsayable("it is of another model: a value of a broker or a member is missing")
+    return value

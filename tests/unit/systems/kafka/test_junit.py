@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
@@ -11,45 +11,28 @@ from conformance.deviations.table import Deviation
 from conformance.errors import UserError
 from conformance.kafka.jars import KafkaJars
 from conformance.stages.story import StoryFile, junit_of, read_story
+from conformance.story.behaviour import Step
 from conformance.systems.kafka import junit
 from conformance.systems.kafka.factory import KafkaFactory
-from conformance.systems.kafka.junit.replica import ReplicaScene
-from conformance.systems.kafka.junit.runtime import RuntimeScene
+from conformance.systems.kafka.junit import scene_of
+from conformance.tla import Action
 
-TABLE: Mapping[str, Deviation] = {item.id: item for item in KafkaFactory("4.4.0").deviations()}
-
-GROUPS = "no test is written for groups yet"
-TRANSACTIONS = "no test is written for transactions yet"
-UNSAYABLE = {
-    "KAFKA-19274": "the epoch of a resignation is the publisher's, whom the test does not have",
-    "KAFKA-20115": "a batch that stays open is seen by nobody outside of the runtime",
-    "created-group-stored": GROUPS,
-    "initial-delay-cut-short": GROUPS,
-    "initial-delay-prolonged-again": GROUPS,
-    "replaced-member-not-new": GROUPS,
-    **{ident: GROUPS for ident, item in TABLE.items() if item.specification == "ConsumerGroup"},
-    **{
-        ident: TRANSACTIONS for ident, item in TABLE.items() if item.specification == "Transactions"
-    },
-}
+FACTORY = KafkaFactory("4.4.0", client="4.4.0")
+TABLE: Mapping[str, Deviation] = {item.id: item for item in FACTORY.deviations()}
 
 
 def story_of(deviation: Deviation) -> StoryFile:
-    return read_story(KafkaFactory("4.4.0").file(deviation.path))
+    return read_story(FACTORY.file(deviation.path))
 
 
 def lines_of(deviation: Deviation) -> list[str]:
     """The statements and comments of the test's method."""
     story = story_of(deviation)
-    scene: ReplicaScene | RuntimeScene
-    if deviation.specification == "Replication":
-        scene = ReplicaScene.of(story.behaviour)
-    else:
-        scene = RuntimeScene.of(story.behaviour, story.constants)
-    return [line.strip() for line in scene.test().splitlines() if line.strip()]
+    test = scene_of(story.behaviour, story.constants).test()
+    return [line.strip() for line in test.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("ident", sorted({*TABLE} - {*UNSAYABLE}))
+@pytest.mark.parametrize("ident", sorted(TABLE))
 def test_a_finding_has_given_when_and_then_with_an_assertion(ident: str) -> None:
     lines = lines_of(TABLE[ident])
 
@@ -58,13 +41,30 @@ def test_a_finding_has_given_when_and_then_with_an_assertion(ident: str) -> None
     assert lines[then + 1].startswith("assert")
 
 
-@pytest.mark.parametrize("ident", sorted(UNSAYABLE))
-def test_a_finding_that_cannot_be_said_is_refused_with_a_reason(ident: str) -> None:
-    deviation = TABLE[ident]
-    jars = KafkaJars("4.4.0", ())
+@pytest.mark.parametrize("ident", sorted(TABLE))
+def test_a_step_that_a_test_has_no_words_for_is_refused_with_a_reason(ident: str) -> None:
+    story = story_of(TABLE[ident])
+    first, *following = story.behaviour.steps
+    last = following[-1].action
+    assert last is not None
+    unknown = Step(Action("EatTheCake", last.args[:1] or ("b1",)), first.state)
+    behaviour = replace(story.behaviour, steps=(first, unknown, *following))
 
-    with pytest.raises(UserError, match="No JUnit test can be written of this file: "):
-        junit_of(Path(deviation.path), story_of(deviation), jars)
+    with pytest.raises(UserError, match=r"JUnit test can be written of this file: .*EatTheCake"):
+        scene_of(behaviour, story.constants).test()
+
+
+@pytest.mark.parametrize("ident", sorted(TABLE))
+def test_a_variable_that_a_test_cannot_see_is_refused(ident: str) -> None:
+    story = story_of(TABLE[ident])
+    steps = [Step(each.action, (*each.state, "expected")) for each in story.behaviour.steps]
+    variables = (*story.behaviour.variables, "unseenVariable")
+    observed = {**dict(zip(variables, steps[-1].state, strict=True)), "unseenVariable": "seen"}
+    known = {name: value for name, value in observed.items() if value is not None}
+    behaviour = replace(story.behaviour, variables=variables, steps=tuple(steps), observed=known)
+
+    with pytest.raises(UserError, match="JUnit test can be written of this file: "):
+        scene_of(behaviour, story.constants).test()
 
 
 def test_the_re_elected_leader_reads_as_its_story() -> None:
@@ -94,7 +94,7 @@ def test_what_happens_before_an_answer_is_within_the_answer() -> None:
 
 
 def test_a_counterexample_of_a_model_is_no_finding_on_classes() -> None:
-    path = KafkaFactory("4.4.0").file(TABLE["re-elected-leader"].consequence)
+    path = FACTORY.file(TABLE["re-elected-leader"].consequence)
 
     with pytest.raises(UserError, match="does not end where an implementation departs"):
         junit_of(path, read_story(path), KafkaJars("4.4.0", ()))
@@ -105,3 +105,24 @@ def test_a_release_that_is_too_old_is_refused() -> None:
 
     with pytest.raises(UserError, match=r"4\.0\.0 and later, not for 3\.9\.1"):
         junit.junit_test(story_of(deviation).behaviour, {}, KafkaJars("3.9.1", ()), deviation)
+
+
+def test_a_divergence_of_idempotent_produce_is_of_no_protocol_that_tests_are_written_for() -> None:
+    story = story_of(TABLE["re-elected-leader"])
+    behaviour = replace(
+        story.behaviour,
+        variables=tuple(f"other{name}" for name in story.behaviour.variables),
+    )
+
+    with pytest.raises(UserError, match="it is of no protocol that tests are written for"):
+        scene_of(behaviour, story.constants)
+
+
+def test_epochs_of_a_group_are_counted_from_its_first_but_where_that_is_the_finding() -> None:
+    words = '"member epoch of m3"'
+    assert f'assertEquals(firstEpoch + 1, describe("m3").memberEpoch(), {words});' in lines_of(
+        TABLE["epoch-kept-after-revocation"]
+    )
+    assert 'assertEquals(1, describe().groupEpoch(), "group epoch");' in lines_of(
+        TABLE["first-epoch-two"]
+    )

@@ -1,0 +1,214 @@
+"""A finding on groups of KIP-848 as a test of one GroupCoordinatorShard.
+
+The members' requests are in the test, as the path has them, and the target assignments that the
+path chooses. What members do by themselves is not seen by the coordinator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from conformance.story.behaviour import Behaviour
+from conformance.systems.kafka.junit import groups
+from conformance.systems.kafka.junit.groups import call, set_of, text
+from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable, fn
+from conformance.tla import Fn, Value
+
+_HEARTBEATS = frozenset({"HandleHeartbeat", "RefuseHeartbeat", "HandleLeave", "HandleStaticLeave"})
+_EXPIRIES = MappingProxyType(
+    {"ExpireSession": "session-timeout", "ExpireRebalance": "rebalance-timeout"}
+)
+_OF_MEMBERS = frozenset(
+    {"Join", "SendHeartbeat", "Revoke", "Assign", "Abandon", "Leave", "ReceiveAnswer"}
+    | {"SendCommit", "ReceiveCommit"}
+)
+"""Steps that the coordinator does not see, and that lead to none that it misses."""
+_LOST = MappingProxyType(
+    {
+        "LoseMessage": "What is under way between {} and the coordinator is lost.",
+        "LoseCommit": "A commit of {} or its answer is lost.",
+    }
+)
+_NONE = "NONE"
+
+
+@dataclass(slots=True)
+class ConsumerGroupScene(JUnitScene):
+    """A group, as its coordinator sees it."""
+
+    template = groups.TEMPLATE
+    calls = MappingProxyType(
+        {
+            **groups.CALLS,
+            "heartbeat(": {"consumer"},
+            "firstEpoch": {"firstEpoch", "describes"},
+            "Set.of(": {"owning"},
+            "given(": {"gives"},
+            "describe(": {"describes"},
+            'describe("': {"describesMember"},
+            "partitions(": {"partitions"},
+            "member(": {"member"},
+            "ofTopic(": {"ofTopic"},
+        }
+    )
+    constants: Mapping[str, str]
+
+    @classmethod
+    def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> ConsumerGroupScene:
+        """The scene of the coordinator."""
+        return cls(JavaScene(behaviour), constants)
+
+    @property
+    def placeholders(self) -> Mapping[str, str]:
+        """The template's values that belong to a group of KIP-848."""
+        instances = groups.instances(self.constants)
+        return {
+            "partitions": groups.partitions_of(self.constants),
+            "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
+            **dict.fromkeys(("size", "delay", "rebalance", "version"), ""),
+        }
+
+    # ---- steps -------------------------------------------------------------------------------
+
+    def _step(self, number: int) -> None:
+        action = self.scene.action(number)
+        member = action.args[0]
+        if action.name in _HEARTBEATS:
+            self._heartbeat(number, member)
+        elif action.name == "HandleCommit":
+            self._commit(number, member)
+        elif action.name in _EXPIRIES:
+            self.lines.add(f'expire("{_EXPIRIES[action.name]}-group-{member}");')
+        elif action.name in _LOST:
+            self.lines.comment(_LOST[action.name].format(member))
+        elif action.name not in _OF_MEMBERS:
+            raise Unsayable(f"it has no words for the step {action}")
+
+    def _heartbeat(self, number: int, member: Value) -> None:
+        target = self.scene.value(number, "target")
+        if target != self.scene.value(number - 1, "target"):
+            chosen = {str(name): set_of(given) for name, given in fn(target).items() if given}
+            self.lines.add(f"target = {groups.map_of(chosen)};")
+        request = fn(self.scene.of(number - 1, "channel", member))
+        owned = (set_of(request["owned"]),) if request["named"] else ()
+        asked = call("heartbeat", text(member), self._epoch(request["epoch"]), *owned)
+        answer = "ConsumerGroupHeartbeatResponseData answer = " if self._is_last(number) else ""
+        self.lines.add(f"{answer}{asked};")
+
+    def _commit(self, number: int, member: Value) -> None:
+        request = fn(self.scene.of(number - 1, "commit", member))
+        partitions = groups.sorted_numbers(request["partitions"])
+        epoch = self._epoch(request["epoch"])
+        asked = call("commit", text(member), text(member), epoch, *partitions)
+        answer = "Map<Integer, Errors> answer = " if self._is_last(number) else ""
+        self.lines.add(f"{answer}{asked};")
+
+    def _is_last(self, number: int) -> bool:
+        """Whether it is the step whose answer is asserted."""
+        differing = {name for name, _, _ in self.scene.differing()}
+        return number == len(self.scene) - 1 and not differing.isdisjoint({"channel", "commit"})
+
+    def _epoch(self, epoch: Value) -> str:
+        """An epoch as the test has it: counted from the first one of the group, if there is one.
+
+        Releases begin with 1 or with 2, which is a finding of its own and changes no other.
+        """
+        first = next(filter(None, self._group_epochs), None)
+        if first is None or not (isinstance(epoch, int) and epoch > 0):
+            return str(epoch)
+        later = epoch - first
+        return f"firstEpoch + {later}" if later else "firstEpoch"
+
+    @property
+    def _group_epochs(self) -> Iterator[int]:
+        """The group's epochs before the last step."""
+        for number in range(len(self.scene) - 1):
+            epoch = self.scene.value(number, "groupEpoch")
+            assert isinstance(epoch, int)
+            yield epoch
+
+    # ---- the end -----------------------------------------------------------------------------
+
+    def _then(self) -> Iterator[str]:
+        for name, expected, actual in self.scene.differing():
+            if name in _OF_THE_GROUP:
+                epoch, words = self._epoch(expected), text(_OF_THE_GROUP[name])
+                yield f"assertEquals({epoch}, describe().{name}(), {words});"
+            elif name in _OF_A_MEMBER:
+                for member in fn(expected):
+                    if fn(expected)[member] != fn(actual).get(member):
+                        yield self._of_member(name, member, fn(expected)[member])
+            elif name in _ANSWERS:
+                yield from _ANSWERS[name](self, fn(expected), fn(actual))
+
+    def _of_member(self, name: str, member: Value, expected: Value) -> str:
+        seen, words = _OF_A_MEMBER[name]
+        if name == "memberState":  # MemberState, by Kafka's name
+            value = text(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(expected)).upper())
+        elif isinstance(expected, frozenset):
+            value = set_of(expected)
+        else:
+            value = self._epoch(expected)
+        return f"assertEquals({value}, {seen.format(text(member))}, {text(words.format(member))});"
+
+    @property
+    def _asking(self) -> Value:
+        """The member of the last request."""
+        return self.scene.action(len(self.scene) - 1).args[0]
+
+    def _channel(self, expected: Fn, actual: Fn) -> Iterator[str]:
+        wanted, seen = fn(expected[self._asking]), fn(actual[self._asking])
+        if wanted["error"] != seen["error"]:
+            error, seen_error = f"Errors.{wanted['error']}", "Errors.forCode(answer.errorCode())"
+            yield f'assertEquals({error}, {seen_error}, "error of the answer");'
+            return
+        if wanted["epoch"] != seen["epoch"]:
+            epoch = self._epoch(wanted["epoch"])
+            yield f'assertEquals({epoch}, answer.memberEpoch(), "epoch in the answer");'
+        if not wanted["told"] and seen["told"]:
+            yield 'assertNull(given(answer), "the answer gives no assignment");'
+        elif (wanted["told"], wanted["given"]) != (seen["told"], seen["given"]):
+            given = set_of(wanted["given"])
+            yield f'assertEquals({given}, given(answer), "partitions that the answer gives");'
+
+    def _answered_commit(self, expected: Fn, _actual: Fn) -> Iterator[str]:
+        last = len(self.scene) - 1
+        sent = fn(self.scene.of(last - 1, "commit", self._asking))["partitions"]
+        wanted = fn(expected[self._asking])
+        taken = groups.sorted_numbers(wanted["partitions"])
+        answers = ", ".join(
+            f"{partition}, Errors.{_NONE if partition in taken else wanted['error']}"
+            for partition in groups.sorted_numbers(sent)
+        )
+        yield f'assertEquals(Map.of({answers}), answer, "answers by partition");'
+
+
+_OF_THE_GROUP = MappingProxyType(
+    {"groupEpoch": "group epoch", "assignmentEpoch": "epoch of the target assignment"}
+)
+_OF_A_MEMBER: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "memberEpoch": ("describe({}).memberEpoch()", "member epoch of {}"),
+        "described": ("partitions(describe({}).assignment())", "partitions of {}, as described"),
+        "target": ("partitions(describe({}).targetAssignment())", "target of {}"),
+        "memberState": ("member({}).state().toString()", "state of {}"),
+        "previousMemberEpoch": ("member({}).previousMemberEpoch()", "epoch of {} before"),
+        "assignedPartitions": (
+            "ofTopic(member({}).assignedPartitions())",
+            "partitions assigned to {}",
+        ),
+        "partitionsPendingRevocation": (
+            "ofTopic(member({}).partitionsPendingRevocation())",
+            "partitions that {} is to give back",
+        ),
+    }
+)
+"""By variable, where it is seen, and what it is called."""
+_Answer = Callable[[ConsumerGroupScene, Fn, Fn], Iterator[str]]
+_ANSWERS: Mapping[str, _Answer] = MappingProxyType(
+    {"channel": ConsumerGroupScene._channel, "commit": ConsumerGroupScene._answered_commit}
+)
+"""By variable, what is asserted of the last answer."""

@@ -1,0 +1,165 @@
+"""A finding on transactions as a test of one TransactionCoordinator and its state manager.
+
+Only the coordinator that departs is there. What producers ask is in the test, as the path has it.
+The state topic and the sender of the markers are the test's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from conformance.story.behaviour import Behaviour
+from conformance.systems.kafka.junit.groups import call, text
+from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable, fn
+from conformance.tla import Action, Fn, Value
+
+_OF_PRODUCERS = frozenset(
+    {"BeginTransaction", "SendBatch", "EndTransaction"}
+    | {"TakeProducerId", "TakeAdded", "TakeEnd", "TakeFence"}
+)
+_OF_PARTITIONS = frozenset({"StartVerification", "WriteMarker", "Replicate"})
+"""Steps that the coordinator does not see, and that lead to none that it misses."""
+_NO_TRANSACTION = 0
+
+
+@dataclass(slots=True)
+class TransactionScene(JUnitScene):
+    """A transactional id, as the coordinator that departs sees it."""
+
+    template = "transaction.java.txt"
+    calls = MappingProxyType(
+        {
+            "addPartition(": {"adds"},
+            "endTransaction(": {"ends"},
+            "abortTimedOutTransactions(": {"timesOut"},
+            "completeMarkers(": {"completes"},
+            "metadata(": {"metadata"},
+            "lastRecord(": {"record"},
+        }
+    )
+    constants: Mapping[str, str]
+    coordinator: str
+
+    @classmethod
+    def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> TransactionScene:
+        """The scene of the coordinator of the last step."""
+        scene = JavaScene(behaviour)
+        coordinator = str(scene.action(len(scene) - 1).args[0])
+        if coordinator not in fn(scene.value(0, "coordinators")):
+            raise Unsayable("its last step is none of a coordinator")
+        return cls(scene, constants, coordinator)
+
+    @property
+    def placeholders(self) -> Mapping[str, str]:
+        """The template's values that belong to transactions."""
+        return {"version": "2" if self.constants.get("Version2") == "TRUE" else "1"}
+
+    # ---- steps -------------------------------------------------------------------------------
+
+    def _start(self) -> Iterable[str]:
+        """The id is known, and its epoch is 0."""
+        log = self.scene.value(0, "transactionLog")
+        assert isinstance(log, tuple)
+        if len(log) != 1 or fn(log[0])["epoch"] != 0:
+            raise Unsayable("it does not begin with an id that has just been initialized")
+        return "initProducerId();", "acknowledgeAppend();"
+
+    def _step(self, number: int) -> None:
+        action = self.scene.action(number)
+        if action.name in _STEPS and action.args[0] == self.coordinator:
+            _STEPS[action.name](self, number, action)
+        elif action.name not in _OF_PRODUCERS | _OF_PARTITIONS:
+            raise Unsayable(f"it has no words for the step {action}")
+
+    def _init(self, _number: int, _action: Action) -> None:
+        self.lines.add("initProducerId();")
+
+    def _add_of_client(self, number: int, action: Action) -> None:
+        _, client, partition = action.args
+        epoch = fn(self.scene.of(number - 1, "clients", client))["epoch"]
+        self.lines.add(call("addPartition", epoch, text(partition)) + ";")
+
+    def _add_of_leader(self, number: int, action: Action) -> None:
+        partition = action.args[1]
+        verifying = self.scene.value(number - 1, "verifying")
+        assert isinstance(verifying, frozenset)
+        batches = [fn(fn(each)["batch"]) for each in verifying]
+        epochs = {batch["epoch"] for batch in batches if batch["partition"] == partition}
+        if len(epochs) != 1:
+            raise Unsayable(f"several producers ask for partition {partition}")
+        self.lines.add(call("addPartition", *epochs, text(partition)) + ";")
+
+    def _end(self, number: int, action: Action) -> None:
+        _, transaction, commits = action.args
+        requests = self.scene.value(number - 1, "requests")
+        assert isinstance(requests, frozenset)
+        ends = [each for each in map(fn, requests) if each["type"] == "EndTxn"]
+        epoch = next(end["epoch"] for end in ends if end["txn"] == transaction)
+        result = "COMMIT" if commits else "ABORT"
+        self.lines.add(call("endTransaction", epoch, f"TransactionResult.{result}") + ";")
+
+    def _begin_fence(self, number: int, action: Action) -> None:
+        """The fence has two sections; what a thread does in one go is said in its second."""
+        following = self.scene.action(number + 1) if number + 1 < len(self.scene) else None
+        if len(action.args) > 1 or following != Action("EndFence", (self.coordinator,)):
+            raise Unsayable("something happens between the two sections of a fence")
+
+    def _end_fence(self, _number: int, _action: Action) -> None:
+        self.lines.add("abortTimedOutTransactions();")
+
+    def _acknowledge(self, _number: int, _action: Action) -> None:
+        self.lines.add("acknowledgeAppend();")
+
+    def _marker(self, _number: int, action: Action) -> None:
+        self.lines.comment(f"The marker of partition {action.args[1]} is written.")
+
+    def _complete(self, _number: int, _action: Action) -> None:
+        self.lines.add("completeMarkers();")
+
+    # ---- the end -----------------------------------------------------------------------------
+
+    def _then(self) -> Iterator[str]:
+        for name, expected, actual in self.scene.differing():
+            if name == "transactionLog":
+                yield from _record(expected, actual)
+            elif name == "coordinators":
+                yield from _metadata(*(self._known(each) for each in (expected, actual)))
+
+    def _known(self, coordinators: Value) -> Fn:
+        return fn(fn(fn(coordinators)[self.coordinator])["now"])
+
+
+def _record(expected: Value, actual: Value) -> Iterator[str]:
+    assert isinstance(expected, tuple)
+    assert isinstance(actual, tuple)
+    if len(expected) == len(actual) and fn(expected[-1])["epoch"] != fn(actual[-1])["epoch"]:
+        epoch = fn(expected[-1])["epoch"]
+        yield f'assertEquals({epoch}, lastRecord().producerEpoch(), "epoch in the log");'
+
+
+def _metadata(expected: Fn, actual: Fn) -> Iterator[str]:
+    if expected["epoch"] != actual["epoch"]:
+        epoch = expected["epoch"]
+        yield f'assertEquals({epoch}, metadata().producerEpoch(), "epoch in memory");'
+    if expected["txn"] == _NO_TRANSACTION != actual["txn"]:
+        words = "when the transaction began, of an id that has none"
+        yield f"assertEquals(-1, metadata().txnStartTimestamp(), {text(words)});"
+
+
+_Say = Callable[[TransactionScene, int, Action], None]
+_STEPS: Mapping[str, _Say] = MappingProxyType(
+    {
+        "HandleInitProducerId": TransactionScene._init,
+        "AddPartitionOfClient": TransactionScene._add_of_client,
+        "AddPartitionOfLeader": TransactionScene._add_of_leader,
+        "HandleEndTxn": TransactionScene._end,
+        "BeginFence": TransactionScene._begin_fence,
+        "EndFence": TransactionScene._end_fence,
+        "AcknowledgeAppend": TransactionScene._acknowledge,
+        "AcknowledgeMarker": TransactionScene._marker,
+        "CompleteTransaction": TransactionScene._complete,
+    }
+)
+"""By action, what the test does."""
