@@ -131,6 +131,17 @@ class JavaConsumer:
         """onPartitionsLost is called."""
         if self.consumer.state != "Fenced":
             raise ActionRefused(f"{self.name} is not fenced")
+        self.poll()
+
+    def begin_reconciliation(self) -> None:
+        """What the background thread does before `assign`: the application has not polled yet.
+
+        No step of the specification; experiments/stale_assignment.py takes it.
+        """
+        self._run("begin_reconciliation")
+
+    def poll(self) -> None:
+        """KafkaConsumer.poll calls back what waits."""
         self._run("poll")
 
     def leave(self) -> None:

@@ -125,6 +125,10 @@ class CoordinatorInside(ABC):
         names = self._settings.names_while_reconciling
         return WireMember(name, instance, names_while_reconciling=names)
 
+    def member(self, name: str) -> ConsumerProcess:
+        """A consumer, to be driven beside the specification's steps."""
+        return self._members[name]
+
     def choose(self, wanted: Mapping[str, Value]) -> None:
         """The target that the next heartbeat is to lead to, if it leads to a new one."""
         target = wanted["target"]

@@ -170,7 +170,9 @@ def _after(consumer: ConsumerState, answer: HeartbeatAnswer) -> ConsumerState:
         given = consumer.given if answer.given is None else answer.given
         return replace(consumer, state="Member", epoch=answer.epoch, given=given)
     if answer.error in _FENCING:
-        return replace(consumer, state="Fenced")
+        if not consumer.owned:  # transitionToFenced has nothing to call onPartitionsLost of
+            return ConsumerState(state="Joining")
+        return replace(consumer, state="Fenced", epoch=JOIN_EPOCH, named=False)
     return ConsumerState(state="Failed")
 
 
