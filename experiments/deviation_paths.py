@@ -37,8 +37,11 @@ MODELS = {
         "replication/truncate-on-fetch-coarse-3b",
         "replication/mutant-remote-replica-reset-coarse-3b",
     ),
+    "names-while-reconciling": ("consumer/losses-2m", "consumer/resent-exclusive-2m"),
 }
 """By deviation a model of the protocol that Kafka speaks, and the mutant whose bounds show it."""
+_SPOKEN = ("Protocol", "NamesWhileReconciling")
+"""Constants that say which protocol a model speaks."""
 
 
 SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
@@ -86,6 +89,16 @@ SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
         Revoke("m3")  Assign("m3")
         Join("m1")  SendHeartbeat("m1")  HandleHeartbeat("m1")
         SendHeartbeat("m3")  HandleHeartbeat("m3")""",
+    ),
+    "revoked-partitions-lost": (
+        "consumer/three-3m",
+        {"Expiries": "TRUE", "Epochs": "0..4"},
+        """Join("m3")  SendHeartbeat("m3")  HandleHeartbeat("m3")  ReceiveAnswer("m3")
+        Assign("m3")
+        Join("m2")  SendHeartbeat("m2")  HandleHeartbeat("m2")
+        Join("m1")  SendHeartbeat("m1")  HandleHeartbeat("m1")
+        SendHeartbeat("m3")  HandleHeartbeat("m3")  ReceiveAnswer("m3")  Revoke("m3")
+        ExpireSession("m3")  SendHeartbeat("m3")  RefuseHeartbeat("m3")  ReceiveAnswer("m3")""",
     ),
     "full-batch-waits": (
         "runtime/batches-1b",
@@ -168,7 +181,7 @@ def _actions(text: str) -> list[Action]:
 
 def _bounded(model: Model, mutant: Model) -> Model:
     """The model with the mutant's bounds, and the formula that those break."""
-    spoken = {name: model.constants[name] for name in model.constants if name == "Protocol"}
+    spoken = {name: model.constants[name] for name in model.constants if name in _SPOKEN}
     constants = {**mutant.constants, **spoken}
     assert mutant.expect is not None
     check = msgspec.structs.replace(
@@ -205,12 +218,19 @@ def _followed(
     """Write the states along the steps, with these deviations, to the violation of its formula."""
     bench = workbench(Context(), model, system, with_graph=False, deviations=deviations)
     spec = bench.prepared.spec
-    states = [next(iter(spec.initial_states()))]
-    for action in actions:
-        (after,) = {state for step, state in spec.successors(states[-1]) if step == action}
-        states.append(after)
     holds = spec.state_formula(deviation.violated)
-    if [holds(state) for state in states] != [True] * len(actions) + [False]:
+    ways = [[next(iter(spec.initial_states()))]]  # several where a step has several outcomes
+    for action in actions:
+        ways = [
+            [*way, state]
+            for way in ways
+            if holds(way[-1])
+            for state in sorted(
+                {after for step, after in spec.successors(way[-1]) if step == action}, key=repr
+            )
+        ]
+    states = next((way for way in ways if not holds(way[-1])), None)
+    if states is None:
         raise SystemExit(f"{deviation.id}: {deviation.violated} is not false at the end alone")
     about: dict[str, Json] = {
         "model": model.name,

@@ -31,6 +31,7 @@ _WIDTH = 116
 _END = re.compile(r"(?<=[.!?]) +(?=[A-Z`*(\[])")
 _COST = {
     DeviationSeverity.DATA_LOSS: "An acknowledged record or a committed offset can be lost.",
+    DeviationSeverity.DUPLICATES: "Records can be handed to two consumers, and offsets can fall.",
     DeviationSeverity.HARMLESS: "No data is lost; no promise to users is broken.",
 }
 _INTRODUCTION = """\

@@ -64,7 +64,7 @@ Assign(m) ==
                                       ![m].named = FALSE]
       /\ UNCHANGED <<channel, commit>> /\ CoordinatorStays
 
-\* onPartitionsLost of everything, then a new join with the same member id (transitionToFenced).
+\* onPartitionsLost has been called: a new join with the same member id.
 Abandon(m) ==
   /\ consumer[m].state = "Fenced"
   /\ consumer' = [consumer EXCEPT ![m] = [NoConsumer EXCEPT !.state = "Joining"]]
@@ -78,13 +78,21 @@ Leave(m) ==
                     Naming(IF IsStatic(m) THEN StaticLeaveEpoch ELSE LeaveEpoch, {})]
   /\ UNCHANGED commit /\ CoordinatorStays
 
+\* What onPartitionsLost is called of. Without any the member joins again at once.
+LostBy(c) == c.owned
+
+\* transitionToFenced: resetEpoch, then onPartitionsLost, which may take its time.
+AfterFencing(c) ==
+  IF LostBy(c) = {} THEN [NoConsumer EXCEPT !.state = "Joining"]
+  ELSE [c EXCEPT !.state = "Fenced", !.epoch = 0, !.named = FALSE]
+
 AfterAnswer(c, answer) ==
   IF c.state = "Leaving" THEN NoConsumer
   ELSE IF answer.error = "NONE"
   THEN [c EXCEPT !.state = "Member", !.epoch = answer.epoch,
                  !.given = IF answer.told THEN answer.given ELSE @]
   ELSE IF answer.error \in {"UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"}
-  THEN [c EXCEPT !.state = "Fenced"]
+  THEN AfterFencing(c)
   ELSE [NoConsumer EXCEPT !.state = "Failed"]
 
 ReceiveAnswer(m) ==

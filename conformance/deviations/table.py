@@ -22,6 +22,8 @@ class DeviationSeverity(StrEnum):
     """What a deviation may cost a user."""
 
     DATA_LOSS = "data loss"
+    DUPLICATES = "duplicates"
+    """Records are handed out twice."""
     HARMLESS = "harmless"
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from conformance.systems.consumer.coordinator import DrivenCoordinator, numbers_of, with_ids
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.consumer.inside import GroupInside, MemberInside
-from conformance.systems.wire.consumer.member import Commit, WireMember
+from conformance.systems.wire.consumer.member import Commit, ConsumerProcess
 from impl.coordinator.group.member import ConsumerGroupMember
 
 
-def group_inside(coordinator: DrivenCoordinator, senders: Mapping[str, WireMember]) -> GroupInside:
+def group_inside(coordinator: DrivenCoordinator, senders: Mapping[str, ConsumerProcess]) -> GroupInside:
     """The group now. SystemFailed if it has a target for who is not in it."""
     group = coordinator.group
     if group is None:

@@ -15,7 +15,7 @@ from conformance.systems.wire.consumer.member import (
     CommitAnswer,
     Heartbeat,
     HeartbeatAnswer,
-    WireMember,
+    ConsumerProcess,
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings
 from conformance.tla import Action, Value
@@ -57,13 +57,13 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
 
     # ---- CoordinatorInside -----------------------------------------------------------------
 
-    def _heartbeat(self, member: WireMember, sent: Heartbeat) -> HeartbeatAnswer:
+    def _heartbeat(self, member: ConsumerProcess, sent: Heartbeat) -> HeartbeatAnswer:
         return self._coordinator.heartbeat(member.name, member.instance, sent)
 
-    def _commit(self, member: WireMember, sent: Commit, offset: int) -> CommitAnswer:
+    def _commit(self, member: ConsumerProcess, sent: Commit, offset: int) -> CommitAnswer:
         return self._coordinator.commit(member.name, member.instance, sent, offset)
 
-    def _expire(self, action: str, member: WireMember) -> None:
+    def _expire(self, action: str, member: ConsumerProcess) -> None:
         if action not in _TIMERS:
             raise ActionRefused(f"the adapter knows no action {action}")
         self._coordinator.expire(_TIMERS[action](GROUP, member.name))

@@ -7,6 +7,7 @@ stands still. What the harness does not choose is Kafka's range assignor's.
 from __future__ import annotations
 
 import base64
+import itertools
 from collections.abc import Mapping
 from types import MappingProxyType
 from uuid import UUID
@@ -24,6 +25,7 @@ from conformance.kafka.entities import (
     request_frame,
 )
 from conformance.systems.external import CHANNELS, AdapterChannel
+from conformance.systems.kafka.java_consumer import JavaConsumer
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.admin import commit_request
 from conformance.systems.wire.consumer.inside import (
@@ -37,7 +39,7 @@ from conformance.systems.wire.consumer.member import (
     CommitAnswer,
     Heartbeat,
     HeartbeatAnswer,
-    WireMember,
+    ConsumerProcess,
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings
 from conformance.systems.wire.consumer.requests import (
@@ -49,6 +51,7 @@ from conformance.systems.wire.consumer.requests import (
 from conformance.tla import Value
 
 _HEARTBEAT, _HEARTBEAT_VERSION = "consumer_group_heartbeat", 1
+_COMMIT = "offset_commit"
 _VERSIONS: Mapping[str, int] = MappingProxyType({**NEWEST, _HEARTBEAT: _HEARTBEAT_VERSION})
 _GROUP = MemberGroup("group", "topic", UUID(int=(1 << 64) + 1))
 """As the bridge calls the only group (Groups.java) and the topic that it reads (Metadata.java)."""
@@ -136,18 +139,22 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
 
     # ---- CoordinatorInside -----------------------------------------------------------------
 
-    def _heartbeat(self, member: WireMember, sent: Heartbeat) -> HeartbeatAnswer:
+    def _heartbeat(self, member: ConsumerProcess, sent: Heartbeat) -> HeartbeatAnswer:
         body = heartbeat_request(_HEARTBEAT_VERSION, _GROUP, member.name, member.instance, sent)
         return heartbeat_answer(self._ask(body), _GROUP)
 
-    def _commit(self, member: WireMember, sent: Commit, offset: int) -> CommitAnswer:
+    def _commit(self, member: ConsumerProcess, sent: Commit, offset: int) -> CommitAnswer:
         membership = (sent.epoch, member.name, member.instance)
         offsets = dict.fromkeys(sent.partitions, offset)
         answer = self._ask(commit_request(_GROUP.group_id, _GROUP.topic, offsets, membership))
+        return self._commit_answer(answer, sent, offset)
+
+    def _commit_answer(self, answer: Entity, sent: Commit, offset: int) -> CommitAnswer:
+        """What is answered must be what the group now has."""
         stored = {partition: self._offsets[partition] for partition in sent.partitions}
         return commit_answer(answer, sent, offset, stored)
 
-    def _expire(self, action: str, member: WireMember) -> None:
+    def _expire(self, action: str, member: ConsumerProcess) -> None:
         if action not in _EXPIRIES:
             raise ActionRefused(f"the adapter knows no action {action}")
         self._command("group_fire", kind=_EXPIRIES[action], member=member.name)
@@ -164,17 +171,24 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
 
     def _ask(self, body: Entity) -> Entity:
         """Let the coordinator handle a request; its answer. SystemFailed if it gives none."""
+        frame = request_frame(body, self._requests, _GROUP.group_id)[SIZE_BYTES:]
+        api = api_of(body)
+        return self._read(api, self._exchange(api, frame))
+
+    def _exchange(self, api: str, frame: bytes) -> bytes:
+        """The frame that answers this one, both without their size. SystemFailed if none does."""
         self._requests += 1
         number = self._requests
-        frame = request_frame(body, number, _GROUP.group_id)[SIZE_BYTES:]
         text = base64.b64encode(frame).decode("ascii")
         answered = self._command("group_request", number=number, frame=text, target=self._chosen)
-        api = api_of(body)
         if number not in answered:
             raise SystemFailed(f"{api} is not answered")
+        return answered[number]
+
+    def _read(self, api: str, frame: bytes) -> Entity:
         kind = class_of(api, _VERSIONS[api], "response")
         try:
-            _, answer = read_response(answered[number], kind)
+            _, answer = read_response(frame, kind)
         except MalformedFrame as error:
             raise SystemFailed(f"the answer to {api} cannot be read: {error}") from error
         return answer
@@ -189,6 +203,43 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
         self._offsets = step.offsets
         self._seen = _inside(step.group)
         return dict(step.answered)
+
+
+class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
+    """The same with members that are Kafka's Java consumers, in this JVM or in another one."""
+
+    def __init__(
+        self, channel: AdapterChannel, settings: ConsumerSettings, clients: AdapterChannel
+    ) -> None:
+        super().__init__(channel, settings)
+        self._clients = clients
+
+    def close(self) -> None:
+        """Leave both JVMs to the next system of this process."""
+        super().close()
+        if self._clients is not self._channel:
+            CHANNELS.give_back(self._clients)
+
+    def _begin(self) -> None:
+        self._offsets_sent = itertools.count(1)
+        super()._begin()
+
+    def _new_member(self, name: str, instance: str | None) -> JavaConsumer:
+        return JavaConsumer(
+            self._clients, name, instance, self._settings.partitions, self._offsets_sent
+        )
+
+    def _heartbeat(self, member: ConsumerProcess, sent: Heartbeat) -> HeartbeatAnswer:
+        assert isinstance(member, JavaConsumer), "all members are"
+        frame = self._exchange(_HEARTBEAT, member.heartbeat_frame)
+        member.heartbeat_frame = frame
+        return heartbeat_answer(self._read(_HEARTBEAT, frame), _GROUP)
+
+    def _commit(self, member: ConsumerProcess, sent: Commit, offset: int) -> CommitAnswer:
+        assert isinstance(member, JavaConsumer), "all members are"
+        frame = self._exchange(_COMMIT, member.commit_frame)
+        member.commit_frame = frame
+        return self._commit_answer(self._read(_COMMIT, frame), sent, member.offset)
 
 
 def _inside(group: _BridgeConsumerGroup | None) -> GroupInside:

@@ -16,7 +16,7 @@ from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
-from conformance.systems.kafka.consumers import KafkaConsumerGroupSystem
+from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaConsumerGroupSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
@@ -134,7 +134,11 @@ class KafkaFactory:
             return _transactions(channel, constants)
         if specification == _CONSUMER_GROUPS:
             coordinator = _bridge(self.release, self.name, _CONSUMER_COMMANDS)
-            return KafkaConsumerGroupSystem(coordinator, consumer_settings_of(constants))
+            settings = consumer_settings_of(constants)
+            clients = self._clients(coordinator)
+            if clients is None:
+                return KafkaConsumerGroupSystem(coordinator, settings)
+            return JavaConsumerGroupSystem(coordinator, settings, clients)
         if specification == _REPLICATION:
             channel = _bridge(self.release, self.name, _COMMANDS)
             return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
@@ -166,9 +170,11 @@ class KafkaFactory:
         """What Kafka does not speak: other specifications, the protocols of history."""
         if specification == _GROUPS:
             return ""
+        if specification == _CONSUMER_GROUPS:
+            return self._without_runtime() or self._without_consumer_protocol()
         if self.client is not None:
-            return "its Java consumers are driven by GroupMembership only"
-        if specification in (_RUNTIME, _CONSUMER_GROUPS):
+            return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
+        if specification == _RUNTIME:
             return self._without_runtime()
         if specification == _PRODUCE:
             return other_window(constants)
@@ -195,6 +201,11 @@ class KafkaFactory:
         if constants["StrictMarkers"] is (release >= _FIRST_STRICT_MARKERS):
             return ""
         return "markers of transactions of version 2 need a new epoch from 4.2 on (KIP-1228)"
+
+    def _without_consumer_protocol(self) -> str:
+        if self.client is None or release_of(self.version_of(_JAVA_CLIENT)) >= _FIRST_RUNTIME:
+            return ""
+        return "before 4.0 the Java consumer's classes of KIP-848 are others"
 
     def _without_runtime(self) -> str:
         if release_of(self.version) >= _FIRST_RUNTIME:

@@ -37,6 +37,7 @@ public final class Bridge {
   private final Map<Integer, Broker> brokers = new LinkedHashMap<>();
   private MetadataVersion version;
   private final Members members = new Members();
+  private final ConsumerMembers consumers = new ConsumerMembers();
   private Groups groups;
   private Runtimes runtimes;
   private Produces produces;
@@ -131,6 +132,9 @@ public final class Bridge {
     }
     if (name.startsWith(Members.PREFIX)) {
       return members.run(name, command);
+    }
+    if (name.startsWith(ConsumerMembers.PREFIX)) {
+      return consumers.run(name, command);
     }
     if (name.startsWith(Loads.PREFIX)) {
       return loads().run(name, command);

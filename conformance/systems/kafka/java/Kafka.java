@@ -39,6 +39,7 @@ final class Kafka {
   private static final Map<Call, Field> FIELDS = new HashMap<>();
   private static final Map<Call, Boolean> PRESENT = new HashMap<>();
   private static final Map<Class<?>, Wiring<Constructor<?>>> LONGEST = new HashMap<>();
+  private static final Map<Class<?>, Wiring<Constructor<?>>> PUBLIC = new HashMap<>();
   private static final Map<Call, Wiring<Method>> WIRED = new HashMap<>();
   private static final Map<String, Class<?>> CLASSES = new HashMap<>();
 
@@ -395,13 +396,21 @@ final class Kafka {
 
   /** Makes an object with its longest constructor; `value` says what each parameter gets. */
   static Object wire(Class<?> type, Function<Type, Object> value) {
-    Wiring<Constructor<?>> longest = LONGEST.computeIfAbsent(type, Kafka::longest);
+    Wiring<Constructor<?>> longest =
+        LONGEST.computeIfAbsent(type, key -> longest(key.getDeclaredConstructors()));
     return create(longest.what, wired(longest.parameters, value));
   }
 
-  private static Wiring<Constructor<?>> longest(Class<?> type) {
+  /** The same with its longest public constructor: the others are for Kafka's own tests. */
+  static Object wirePublic(Class<?> type, Function<Type, Object> value) {
+    Wiring<Constructor<?>> longest =
+        PUBLIC.computeIfAbsent(type, key -> longest(key.getConstructors()));
+    return create(longest.what, wired(longest.parameters, value));
+  }
+
+  private static Wiring<Constructor<?>> longest(Constructor<?>[] constructors) {
     Constructor<?> longest =
-        Arrays.stream(type.getDeclaredConstructors())
+        Arrays.stream(constructors)
             .max(Comparator.comparingInt(Constructor::getParameterCount))
             .orElseThrow();
     return new Wiring<>(longest, longest.getGenericParameterTypes());

@@ -18,6 +18,7 @@ from conformance.systems.wire.consumer.member import (
     REQUESTS,
     Commit,
     CommitAnswer,
+    ConsumerProcess,
     Heartbeat,
     HeartbeatAnswer,
     WireMember,
@@ -83,22 +84,22 @@ class CoordinatorInside(ABC):
 
     def __init__(self, settings: ConsumerSettings) -> None:
         self._settings = settings
-        self._members: dict[str, WireMember] = {}
+        self._members: dict[str, ConsumerProcess] = {}
         self._commits = 0
         self._known: dict[object, Observation] = {}
 
     # ---- what runs the coordinator decides -------------------------------------------------
 
     @abstractmethod
-    def _heartbeat(self, member: WireMember, sent: Heartbeat) -> HeartbeatAnswer:
+    def _heartbeat(self, member: ConsumerProcess, sent: Heartbeat) -> HeartbeatAnswer:
         """Let the coordinator answer a heartbeat."""
 
     @abstractmethod
-    def _commit(self, member: WireMember, sent: Commit, offset: int) -> CommitAnswer:
+    def _commit(self, member: ConsumerProcess, sent: Commit, offset: int) -> CommitAnswer:
         """Let it answer a commit of this offset of each partition."""
 
     @abstractmethod
-    def _expire(self, action: str, member: WireMember) -> None:
+    def _expire(self, action: str, member: ConsumerProcess) -> None:
         """Let a timer of the member run out. ActionRefused if it does not run."""
 
     @abstractmethod
@@ -113,12 +114,20 @@ class CoordinatorInside(ABC):
 
     def _begin(self) -> None:
         """New members, who have not joined."""
-        names = self._settings.names_while_reconciling
         self._members = {
-            name: WireMember(name, instance, names_while_reconciling=names)
+            name: self._new_member(name, instance)
             for name, instance in self._settings.instances.items()
         }
         self._commits = 0
+
+    def _new_member(self, name: str, instance: str | None) -> ConsumerProcess:
+        """A consumer of ours; what runs the coordinator may have others."""
+        names = self._settings.names_while_reconciling
+        return WireMember(name, instance, names_while_reconciling=names)
+
+    def member(self, name: str) -> ConsumerProcess:
+        """A consumer, to be driven beside the specification's steps."""
+        return self._members[name]
 
     def choose(self, wanted: Mapping[str, Value]) -> None:
         """The target that the next heartbeat is to lead to, if it leads to a new one."""
@@ -139,13 +148,13 @@ class CoordinatorInside(ABC):
             self._expire(name, member)
         self._choose(None)
 
-    def _handle_heartbeat(self, member: WireMember) -> None:
+    def _handle_heartbeat(self, member: ConsumerProcess) -> None:
         sent = member.channel
         if not isinstance(sent, Heartbeat):
             raise ActionRefused(f"no request of {member.name} is under way")
         member.channel = self._heartbeat(member, sent)
 
-    def _handle_commit(self, member: WireMember) -> None:
+    def _handle_commit(self, member: ConsumerProcess) -> None:
         """What is committed is this commit's number, so that the offsets tell which it was."""
         sent = member.commit
         if not isinstance(sent, Commit):

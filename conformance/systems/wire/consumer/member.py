@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from types import MappingProxyType
+from typing import Protocol
 
 from conformance.systems.protocol import ActionRefused
 
@@ -168,23 +170,38 @@ def _after(consumer: ConsumerState, answer: HeartbeatAnswer) -> ConsumerState:
         given = consumer.given if answer.given is None else answer.given
         return replace(consumer, state="Member", epoch=answer.epoch, given=given)
     if answer.error in _FENCING:
-        return replace(consumer, state="Fenced")
+        if not consumer.owned:  # transitionToFenced has nothing to call onPartitionsLost of
+            return ConsumerState(state="Joining")
+        return replace(consumer, state="Fenced", epoch=JOIN_EPOCH, named=False)
     return ConsumerState(state="Failed")
 
 
-OF_A_MEMBER: Mapping[str, Callable[[WireMember], None]] = MappingProxyType(
+class ConsumerProcess(Protocol):
+    """A consumer as it is driven, whoever's it is: a method for each of its steps (`OF_A_MEMBER`)."""
+
+    name: str
+    instance: str | None
+    channel: Heartbeat | HeartbeatAnswer | None
+    commit: Commit | CommitAnswer | None
+
+    @property
+    def consumer(self) -> ConsumerState:
+        """What it knows."""
+
+
+OF_A_MEMBER: Mapping[str, Callable[[ConsumerProcess], None]] = MappingProxyType(
     {
-        "Join": WireMember.join,
-        "SendHeartbeat": WireMember.send_heartbeat,
-        "Revoke": WireMember.revoke,
-        "Assign": WireMember.assign,
-        "Abandon": WireMember.abandon,
-        "Leave": WireMember.leave,
-        "ReceiveAnswer": WireMember.receive_answer,
-        "LoseMessage": WireMember.lose_message,
-        "SendCommit": WireMember.send_commit,
-        "ReceiveCommit": WireMember.receive_commit,
-        "LoseCommit": WireMember.lose_commit,
+        "Join": methodcaller("join"),
+        "SendHeartbeat": methodcaller("send_heartbeat"),
+        "Revoke": methodcaller("revoke"),
+        "Assign": methodcaller("assign"),
+        "Abandon": methodcaller("abandon"),
+        "Leave": methodcaller("leave"),
+        "ReceiveAnswer": methodcaller("receive_answer"),
+        "LoseMessage": methodcaller("lose_message"),
+        "SendCommit": methodcaller("send_commit"),
+        "ReceiveCommit": methodcaller("receive_commit"),
+        "LoseCommit": methodcaller("lose_commit"),
     }
 )
 """Steps that leave the coordinator as it was."""

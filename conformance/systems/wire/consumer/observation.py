@@ -8,10 +8,10 @@ from conformance.systems.wire.consumer.member import (
     NO_EPOCH,
     Commit,
     CommitAnswer,
+    ConsumerProcess,
     ConsumerState,
     Heartbeat,
     HeartbeatAnswer,
-    WireMember,
 )
 from conformance.systems.wire.consumer.requests import DescribedMember, Description
 from conformance.tla import Fn, Value
@@ -48,7 +48,7 @@ def group_values(
     }
 
 
-def member_values(members: Iterable[WireMember]) -> dict[str, Value]:
+def member_values(members: Iterable[ConsumerProcess]) -> dict[str, Value]:
     """The members' variables."""
     members = tuple(members)
     return {

@@ -113,8 +113,14 @@ def test_a_client_that_is_too_old_is_told() -> None:
 def test_java_consumers_take_no_part_in_replication() -> None:
     told = KafkaFactory("3.8.1", "3.8.1").cannot_take("Replication", {})
 
-    assert "driven by GroupMembership only" in told
+    assert "driven by GroupMembership and ConsumerGroup only" in told
     assert KafkaFactory("3.8.1", "3.8.1").cannot_take("GroupMembership", {}) == ""
+
+
+@pytest.mark.parametrize(("release", "client"), [("3.8.1", "4.0.0"), ("4.0.0", "3.8.1")])
+def test_groups_of_kip_848_have_java_consumers_from_4_0_on(release: str, client: str) -> None:
+    assert "before 4.0" in KafkaFactory(release, client).cannot_take("ConsumerGroup", {})
+    assert KafkaFactory("4.0.0", "4.4.0").cannot_take("ConsumerGroup", {}) == ""
 
 
 def test_a_clients_deviations_are_of_its_own_version() -> None:

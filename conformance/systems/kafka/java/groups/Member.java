@@ -99,12 +99,12 @@ final class Member {
             clock, settings.name, settings.joinVersion, this::beforeUse, this::updateMetadata);
     use(settings.protocols);
     ConsumerConfig config = config(settings);
-    subscriptions = Kafka.wire(type("SubscriptionState"), this::reset);
+    subscriptions = Kafka.wire(type("SubscriptionState"), Member::reset);
     Kafka.call(subscriptions, "subscribe", Set.of(TOPIC), Optional.empty());
     metadata =
         Kafka.make(
             type("ConsumerMetadata"), config, subscriptions, logContext(), new ClusterResourceListeners());
-    topic = topic(settings.partitions);
+    topic = topic(settings.partitions, new Uuid(1, 3));
     client =
         Kafka.make(
             type("ConsumerNetworkClient"),
@@ -124,11 +124,12 @@ final class Member {
     return Kafka.type(INTERNALS + name);
   }
 
-  private static Object logContext() {
+  static Object logContext() {
     return Kafka.make(Kafka.type("LogContext"));
   }
 
-  private Object reset(Type type) {
+  /** SubscriptionState's parts: new offsets are read from the earliest on. */
+  static Object reset(Type type) {
     Class<?> raw = Kafka.raw(type);
     return raw == Kafka.type("LogContext") ? logContext() : Kafka.getStatic(raw, "EARLIEST");
   }
@@ -184,9 +185,10 @@ final class Member {
     return new ConsumerConfig(values);
   }
 
-  private static MetadataResponse topic(int partitions) {
+  /** What a client hears of the only topic. */
+  static MetadataResponse topic(int partitions, Uuid id) {
     MetadataResponseData.MetadataResponseTopic topic =
-        new MetadataResponseData.MetadataResponseTopic().setName(TOPIC).setTopicId(new Uuid(1, 3));
+        new MetadataResponseData.MetadataResponseTopic().setName(TOPIC).setTopicId(id);
     for (int i = 0; i < partitions; i++) {
       topic
           .partitions()
@@ -385,14 +387,7 @@ final class Member {
     }
     out.writeEndArray();
     out.writeBoolean(failed);
-    out.writeStartArray();
-    for (MemberNetwork.Sent one : network.sent()) {
-      out.writeStartArray();
-      out.writeNumber(one.number());
-      out.writeBinary(one.frame());
-      out.writeEndArray();
-    }
-    out.writeEndArray();
+    MemberNetwork.write(out, network.sent());
     out.writeObject(network.inFlight());
     out.writeEndArray();
   }

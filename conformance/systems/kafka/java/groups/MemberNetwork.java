@@ -1,5 +1,7 @@
 package kconform;
 
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
@@ -160,7 +162,7 @@ final class MemberNetwork implements InvocationHandler {
     protocol.setMetadata(bytes);
   }
 
-  private static AbstractResponse coordinatorFound() {
+  static AbstractResponse coordinatorFound() {
     return new FindCoordinatorResponse(
         new FindCoordinatorResponseData()
             .setCoordinators(
@@ -210,6 +212,18 @@ final class MemberNetwork implements InvocationHandler {
     }
     AbstractResponse body = frame == null ? null : AbstractResponse.parseResponse(frame, of.header);
     arrived.add(response(of, body, frame == null));
+  }
+
+  /** [[number, frame], ...]. */
+  static void write(JsonGenerator out, List<Sent> requests) throws IOException {
+    out.writeStartArray();
+    for (Sent request : requests) {
+      out.writeStartArray();
+      out.writeNumber(request.number());
+      out.writeBinary(request.frame());
+      out.writeEndArray();
+    }
+    out.writeEndArray();
   }
 
   /** Requests sent since they were last asked for. */
