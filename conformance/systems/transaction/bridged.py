@@ -14,6 +14,7 @@ from functools import cache, partial
 import msgspec
 
 from conformance.systems.external import CHANNELS, AdapterChannel
+from conformance.systems.shared.transaction.instance import TransactionBatch
 from conformance.systems.transaction.broker import PRODUCER_ID, TIMEOUT_MS
 from conformance.systems.transaction.parts import (
     COMPLETING,
@@ -23,7 +24,6 @@ from conformance.systems.transaction.parts import (
     InFlightAppend,
     KnownTransaction,
     SentMarker,
-    TransactionBatch,
     TransactionPartition,
 )
 from conformance.systems.transaction.settings import PartitionSettings, TransactionSettings

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from conformance.systems.shared.transaction.instance import batch_of
 from conformance.systems.transaction.parts import (
     NOTHING_PENDING,
     BatchInLog,
     Coordinator,
     InFlightAppend,
     SentMarker,
-    TransactionBatch,
     TransactionPartition,
     Verification,
 )
@@ -107,19 +107,6 @@ def _logged(batch: BatchInLog, origins: Origins) -> Value:
             "coordinatorEpoch": batch.coordinator_epoch,
             "sequence": sequence,
             "txn": txn,
-        }
-    )
-
-
-def batch_of(batch: TransactionBatch) -> Value:
-    """A batch that was sent."""
-    return Fn(
-        {
-            "type": "Produce",
-            "partition": batch.partition,
-            "epoch": batch.epoch,
-            "sequence": batch.sequence,
-            "txn": batch.txn,
         }
     )
 
