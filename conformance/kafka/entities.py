@@ -22,6 +22,8 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial._parse import get_field_reader
 from kio.static.primitive import i32Timedelta
 
+from conformance.kafka.describe_transactions import DescribeTransactionsResponse
+
 Entity = Any
 """One of kio's frozen dataclasses; which one depends on the API and its version."""
 EntityClass = Any
@@ -88,9 +90,14 @@ def has_request(api: str, version: int) -> bool:
 
 @cache
 def class_of(api: str, version: int, kind: Kind) -> EntityClass:
-    """The class of a message's body."""
+    """The class of a message's body: kio's, or ours where brokers send what kio's cannot hold."""
     name = "".join(part.capitalize() for part in api.split("_")) + kind.capitalize()
-    return getattr(module_of(api, version, kind), name)
+    return _OURS.get(name) or getattr(module_of(api, version, kind), name)
+
+
+_OURS: Mapping[str, EntityClass] = MappingProxyType(
+    {"DescribeTransactionsResponse": DescribeTransactionsResponse}
+)
 
 
 def api_of(body: Entity) -> str:

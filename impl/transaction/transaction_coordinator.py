@@ -207,6 +207,25 @@ class TransactionCoordinator:
             raise Errors.INVALID_PRODUCER_ID_MAPPING.exception()
         return known
 
+    # ---- Describe and list -----------------------------------------------------------------
+
+    def handle_describe_transaction(self, transactional_id: str) -> TxnTransitMetadata:
+        """What is acknowledged of the id, whatever is pending.
+
+        Raises INVALID_REQUEST, TRANSACTIONAL_ID_NOT_FOUND, or as `get_transaction_state`.
+        """
+        if not transactional_id:
+            raise Errors.INVALID_REQUEST.exception()
+        known = self._state_manager.get_transaction_state(transactional_id)
+        if known is None:
+            raise Errors.TRANSACTIONAL_ID_NOT_FOUND.exception()
+        with known.metadata.lock:
+            return known.metadata.current
+
+    def handle_list_transactions(self) -> dict[str, TxnTransitMetadata]:
+        """All ids of this broker. Raises COORDINATOR_LOAD_IN_PROGRESS while any are loaded."""
+        return self._state_manager.list_transaction_states()
+
     # ---- EndTxn ----------------------------------------------------------------------------
 
     def handle_end_transaction(

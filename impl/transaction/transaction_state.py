@@ -19,6 +19,11 @@ class TransactionState(IntEnum):
     PREPARE_EPOCH_FENCE = 7
     """Only ever pending: the transaction is about to be aborted by the coordinator."""
 
+    @property
+    def state_name(self) -> str:
+        """As DescribeTransactions writes it: CompleteCommit."""
+        return "".join(map(str.capitalize, self.name.split("_")))
+
 
 PREPARES = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 COMPLETES = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})

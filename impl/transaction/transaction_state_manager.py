@@ -142,6 +142,17 @@ class TransactionStateManager:
         lock = self._concurrency.lock(f"transaction-{transactional_id}")
         return TransactionMetadata(transactional_id, current, lock)
 
+    def list_transaction_states(self) -> dict[str, TxnTransitMetadata]:
+        """What is acknowledged of each id. Raises COORDINATOR_LOAD_IN_PROGRESS."""
+        with self._state_lock:
+            if self._loading:
+                raise Errors.COORDINATOR_LOAD_IN_PROGRESS.exception()
+            return {
+                transactional_id: metadata.current
+                for entry in self._cache.values()
+                for transactional_id, metadata in entry.metadata.items()
+            }
+
     def timed_out_transactions(self) -> list[TransactionMetadata]:
         """The open transactions that have taken longer than their time-out."""
         now = self._clock.milliseconds()

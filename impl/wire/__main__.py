@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("--max-size", type=int, default=2**31 - 1)
     parser.add_argument("--assignment-interval-ms", type=int, default=1_000)
     parser.add_argument("--heartbeat-interval-ms", type=int, default=5_000)
+    parser.add_argument("--transaction-version", type=int, default=2, choices=(0, 1, 2))
     parser.add_argument("--seed", type=int, default=1, help="decides the member ids")
     parser.add_argument("--tls-cert", metavar="FILE", help="TLS: the certificate chain (PEM)")
     parser.add_argument("--tls-key", metavar="FILE", help="TLS: its key (PEM), if it is apart")
@@ -45,7 +46,15 @@ def main() -> None:
         max_size=options.max_size,
         assignment_interval_ms=options.assignment_interval_ms,
     )
-    config = BrokerConfig(endpoint, topics, 1, groups, consumer_groups, options.seed)
+    config = BrokerConfig(
+        endpoint,
+        topics,
+        1,
+        groups,
+        consumer_groups,
+        options.seed,
+        transaction_version=options.transaction_version,
+    )
     tls = _tls(parser, options.tls_cert, options.tls_key) if options.tls_cert else None
     asyncio.run(_serve(config, tls))
 

@@ -1,7 +1,7 @@
 """One broker's request handlers over a group coordinator: what KafkaApis does for a consumer.
 
-The coordinator is real. Topics hold what idempotent producers send (`producing`), or records that
-are made up for whoever reads (`logs`).
+The coordinators are real. Topics hold what producers send (`producing`, `transactions`), or records
+that are made up for whoever reads (`logs`).
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ from ..group.messages import (
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
+    TxnOffsetCommitRequest,
 )
+from ..group.offset_handler import CommitCallback, commit_error
 from ..group.offsets_topic import LocalOffsetsTopic
 from ..scheduler import ImmediateScheduler
-from ..types import BrokerEndPoint, TopicPartition
+from ..types import BrokerEndPoint, FileTimestampAndOffset, TopicPartition
 from . import group_requests, group_responses
 from .consumer_groups import ConsumerGroups
 from .entities import (
@@ -48,8 +50,9 @@ from .entities import (
     module_of,
 )
 from .group_responses import code
-from .logs import LEADER_EPOCH, PartitionLogs, ProducedLogs, RecordLogs
+from .logs import LEADER_EPOCH, PartitionLogs, ProducedLogs, ReadRecords, RecordLogs
 from .producing import Producing
+from .transactions import Transactions
 
 Answer = Callable[[Entity], None]
 """Called once with the response's body, at once or later; None: nobody waits for one."""
@@ -77,8 +80,15 @@ OFFERED: Mapping[str, tuple[int, int, int]] = MappingProxyType(
         "api_versions": (18, 0, 4),
         "create_topics": (19, 2, 7),
         "init_producer_id": (22, 0, 5),
+        "add_partitions_to_txn": (24, 0, 3),
+        "add_offsets_to_txn": (25, 0, 4),
+        "end_txn": (26, 0, 5),
+        "write_txn_markers": (27, 1, 2),
+        "txn_offset_commit": (28, 0, 5),
         "delete_groups": (42, 0, 2),
         "describe_producers": (61, 0, 0),
+        "describe_transactions": (65, 0, 0),
+        "list_transactions": (66, 0, 2),
         "consumer_group_heartbeat": (68, 0, 1),
         "consumer_group_describe": (69, 0, 1),
     }
@@ -86,6 +96,10 @@ OFFERED: Mapping[str, tuple[int, int, int]] = MappingProxyType(
 """The APIs that are answered: key, lowest and highest version."""
 _GROUP_VERSION = ("group.version", 1)
 """The feature that says whether groups may be KIP-848's, and its level."""
+_TRANSACTION_VERSION = "transaction.version"
+"""The feature that says by which rules clients end their transactions."""
+_READ_COMMITTED = 1
+_NOTHING = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,7 @@ class BrokerConfig:
 
     `seed` decides the member ids. A topic that a client asks for is made with `default_partitions`.
     A fetch brings batches of `batch` records that are made up; with 0 what producers have sent.
+    `transaction_version` is the level of the feature.
     """
 
     endpoint: BrokerEndPoint
@@ -103,6 +118,7 @@ class BrokerConfig:
     consumer_groups: ConsumerGroupConfig = field(default_factory=ConsumerGroupConfig)
     seed: int = 1
     batch: int = 0
+    transaction_version: int = 2
 
 
 class Broker:
@@ -116,7 +132,6 @@ class Broker:
         self._topics = dict(config.topics)
         self._names: dict[uuid.UUID, str] = {}
         self.logs: PartitionLogs = RecordLogs(config.batch) if config.batch else ProducedLogs(clock)
-        producing = Producing(self.logs, self._partition)
         self._delay = delay
         concurrency = NoConcurrency()
         topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), concurrency, 1)
@@ -135,6 +150,15 @@ class Broker:
             lambda group_id: self.coordinator.manager.get_group(group_id) is not None,
             seeded_ids(config.seed + 1),
         )
+        self._transactions = transactions = Transactions(
+            self.logs,
+            self.coordinator,
+            self._partition,
+            lambda partition: partition.partition in range(self.num_partitions(partition.topic)),
+            clock,
+            config.transaction_version,
+        )
+        producing = Producing(self.logs, self._partition, transactions.add_partitions)
         self.coordinator.startup()
         self.coordinator.on_election(0, 0)
         self._handlers: Mapping[str, Callable[[Received, str, Answer], None]] = {
@@ -144,7 +168,14 @@ class Broker:
             "list_offsets": self._list_offsets,
             "fetch": self._fetch,
             "produce": at_once(producing.produce),
-            "init_producer_id": at_once(producing.init_producer_id),
+            "init_producer_id": transactions.init_producer_id,
+            "add_partitions_to_txn": at_once(transactions.add_partitions_to_txn),
+            "add_offsets_to_txn": at_once(transactions.add_offsets_to_txn),
+            "end_txn": transactions.end_txn,
+            "write_txn_markers": at_once(transactions.write_txn_markers),
+            "txn_offset_commit": self._commit_txn_offsets,
+            "describe_transactions": at_once(transactions.describe_transactions),
+            "list_transactions": at_once(transactions.list_transactions),
             "describe_producers": at_once(producing.describe_producers),
             "find_coordinator": self._find_coordinator,
             "list_groups": self._list_groups,
@@ -166,6 +197,7 @@ class Broker:
 
     def expire_due(self) -> int:
         """Let the timers expire whose time has come; return how many did."""
+        self._transactions.expire_due()
         return self.coordinator.expire_due()
 
     def handle(self, received: Received, client_host: str, answer: Answer) -> None:
@@ -198,7 +230,8 @@ class Broker:
     # ---- the cluster -----------------------------------------------------------------------
 
     def _api_versions(self, received: Received, _host: str, answer: Answer) -> None:
-        answer(api_versions(received.version, Errors.NONE))
+        version = self._config.transaction_version
+        answer(api_versions(received.version, Errors.NONE, version))
 
     def _metadata(self, received: Received, _host: str, answer: Answer) -> None:
         module = module_of("metadata", received.version, "response")
@@ -303,26 +336,33 @@ class Broker:
 
     def _list_offsets(self, received: Received, _host: str, answer: Answer) -> None:
         module = module_of("list_offsets", received.version, "response")
+        committed = _is_committed(received)
         topics = tuple(
             module.ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    make(
-                        module.ListOffsetsPartitionResponse,
-                        partition_index=one.partition_index,
-                        error_code=code(Errors.NONE),
-                        timestamp=-1,
-                        offset=self.logs.offset_for(
-                            TopicPartition(topic.name, one.partition_index), one.timestamp
-                        ),
-                        leader_epoch=LEADER_EPOCH,
-                    )
-                    for one in topic.partitions
+                    self._listed(topic, one, committed, module) for one in topic.partitions
                 ),
             )
             for topic in received.body.topics
         )
         answer(make(module.ListOffsetsResponse, throttle_time=NO_TIME, topics=topics))
+
+    def _listed(self, topic: Any, asked: Any, committed: bool, module: Any) -> Entity:
+        partition = self._partition(topic, asked.partition_index)
+        error = partition if isinstance(partition, Errors) else _epoch_error(asked)
+        known = None
+        if not isinstance(partition, Errors) and error is Errors.NONE:
+            known = self.logs.offset_for(partition, asked.timestamp, committed=committed)
+        known = known or FileTimestampAndOffset(_NOTHING, _NOTHING, None)
+        return make(
+            module.ListOffsetsPartitionResponse,
+            partition_index=asked.partition_index,
+            error_code=code(error),
+            timestamp=known.timestamp,
+            offset=known.offset,
+            leader_epoch=_NOTHING if known.leader_epoch is None else known.leader_epoch,
+        )
 
     def _fetch(self, received: Received, _host: str, answer: Answer) -> None:
         """Records that are there, or after a while (DelayedFetch)."""
@@ -332,11 +372,13 @@ class Broker:
             if isinstance(name := self._name(topic), str)
             for one in topic.partitions
         ]
-        wait = self.logs.wait_ms(asked, in_milliseconds(received.body.max_wait))
+        longest = in_milliseconds(received.body.max_wait)
+        wait = self.logs.wait_ms(asked, longest, committed=_is_committed(received))
         self._delay(wait, lambda: answer(self._fetched(received)))
 
     def _fetched(self, received: Received) -> Entity:
         module = module_of("fetch", received.version, "response")
+        committed = _is_committed(received)
         return make(
             module.FetchResponse,
             throttle_time=NO_TIME,
@@ -348,29 +390,33 @@ class Broker:
                     topic=getattr(topic, "topic", None),
                     topic_id=getattr(topic, "topic_id", None),
                     partitions=tuple(
-                        self._read(self._name(topic), one, module) for one in topic.partitions
+                        self._read(topic, one, committed, module) for one in topic.partitions
                     ),
                 )
                 for topic in received.body.topics
             ),
         )
 
-    def _read(self, topic: str | uuid.UUID, asked: Any, module: Any) -> Entity:
-        error, records, end = Errors.UNKNOWN_TOPIC_ID, b"", -1
-        if isinstance(topic, str):
-            partition = TopicPartition(topic, asked.partition)
-            error, records = self.logs.read(partition, asked.fetch_offset)
-            end = self.logs.end(partition)
+    def _read(self, topic: Any, asked: Any, committed: bool, module: Any) -> Entity:
+        partition = self._partition(topic, asked.partition)
+        error = partition if isinstance(partition, Errors) else _epoch_error(asked)
+        read = ReadRecords(error)
+        if not isinstance(partition, Errors) and error is Errors.NONE:
+            read = self.logs.read(partition, asked.fetch_offset, committed=committed)
+        aborted = read.aborted and tuple(
+            module.AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
+            for one in read.aborted
+        )
         return make(
             module.PartitionData,
             partition_index=asked.partition,
-            error_code=code(error),
-            high_watermark=end,
-            last_stable_offset=end,
-            log_start_offset=0,
-            aborted_transactions=None,
-            preferred_read_replica=-1,
-            records=Records(records),  # no bytes, but not null, for a fetch that brings nothing
+            error_code=code(read.error),
+            high_watermark=read.high_watermark,
+            last_stable_offset=read.last_stable_offset,
+            log_start_offset=read.log_start_offset,
+            aborted_transactions=aborted,
+            preferred_read_replica=_NOTHING,
+            records=Records(read.records),  # not null for a fetch that brings nothing
         )
 
     # ---- groups ----------------------------------------------------------------------------
@@ -401,6 +447,17 @@ class Broker:
             self.consumer_groups.coordinator.commit_offsets(request, answer)
         else:
             self.coordinator.handle_commit_offsets(request, answer)
+
+    def _commit_txn_offsets(self, received: Received, _host: str, answer: Answer) -> None:
+        """Groups of KIP-848 keep no positions of transactions here."""
+
+        def commit(request: TxnOffsetCommitRequest, answered: CommitCallback) -> None:
+            if self._is_modern(request.group_id):
+                answered(commit_error(request.partitions, Errors.INVALID_REQUEST))
+            else:
+                self.coordinator.handle_txn_commit_offsets(request, answered)
+
+        self._transactions.txn_offset_commit(received, commit, answer)
 
     def _delete_groups(
         self, request: DeleteGroupsRequest, answer: Callable[[DeleteGroupsResponse], None]
@@ -486,7 +543,7 @@ def _id_of(topic: str) -> uuid.UUID:
     return uuid.uuid5(uuid.NAMESPACE_OID, topic)
 
 
-def api_versions(version: int, error: Errors) -> Entity:
+def api_versions(version: int, error: Errors, transaction_version: int = 0) -> Entity:
     """What is offered; to a version that is not, version 0 with an error (KIP-511)."""
     module = module_of("api_versions", version, "response")
     keys = tuple(
@@ -498,22 +555,39 @@ def api_versions(version: int, error: Errors) -> Entity:
         error_code=code(error),
         api_keys=keys,
         throttle_time=NO_TIME,
-        **_features(module),
+        **_features(module, transaction_version),
     )
 
 
-def _features(module: Any) -> dict[str, object]:
+def _features(module: Any, transaction_version: int) -> dict[str, object]:
     """What is on in the cluster (KIP-584); versions before 3 have no room for it."""
     if not hasattr(module, "SupportedFeatureKey"):
         return {}
-    name, level = _GROUP_VERSION
+    group_version, level = _GROUP_VERSION
+    levels = {group_version: level, _TRANSACTION_VERSION: transaction_version}
     # Up to version 3 a feature whose lowest level is 0 is left out (KIP-1022): it can be disabled.
-    supported = module.SupportedFeatureKey(name=name, min_version=1, max_version=level)
-    finalized = module.FinalizedFeatureKey(
-        name=name, max_version_level=level, min_version_level=level
-    )
     return {
-        "supported_features": (supported,),
+        "supported_features": tuple(
+            module.SupportedFeatureKey(name=name, min_version=1, max_version=highest)
+            for name, highest in ((group_version, level), (_TRANSACTION_VERSION, 2))
+        ),
         "finalized_features_epoch": 0,
-        "finalized_features": (finalized,),
+        "finalized_features": tuple(
+            module.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in levels.items()
+            if level
+        ),
     }
+
+
+def _is_committed(received: Received) -> bool:
+    """Whether the reader's isolation.level is read_committed; ListOffsets 1 does not say."""
+    return getattr(received.body, "isolation_level", 0) == _READ_COMMITTED
+
+
+def _epoch_error(asked: Any) -> Errors:
+    """Whether the reader knows another leader than this one (Partition.checkCurrentLeaderEpoch)."""
+    epoch = getattr(asked, "current_leader_epoch", _NOTHING)
+    if epoch in (_NOTHING, LEADER_EPOCH):
+        return Errors.NONE
+    return Errors.FENCED_LEADER_EPOCH if epoch < LEADER_EPOCH else Errors.UNKNOWN_LEADER_EPOCH

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..clock import Clock
@@ -11,15 +12,23 @@ from ..disk import MemoryDisk
 from ..errors import ApiException, Errors
 from ..log import Log
 from ..log_loader import load_log
+from ..log_types import FetchIsolation
+from ..producer_state.producer_append_info import AppendOrigin
 from ..producer_state.producer_state_entry import ProducerStateEntry
+from ..producer_state.transactions import AbortedTxn, VerificationGuard
 from ..record_format import Record
 from ..records import MAGIC_VALUE_V2, MemoryRecords, RecordBatch, decode_batches
 from ..scheduler import ImmediateScheduler
-from ..types import LogOffsetMetadata, TopicPartition
+from ..types import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    NO_TIMESTAMP,
+    FileTimestampAndOffset,
+    LogOffsetMetadata,
+    TopicPartition,
+)
 
 LEADER_EPOCH = 0
-EARLIEST_TIMESTAMP = -2
-"""ListOffsets asks with it for the first offset (ListOffsetsRequest.EARLIEST_TIMESTAMP)."""
 _FIRST_TIMESTAMP = 1_700_000_000_000
 """Of the record at offset 0, in milliseconds; each later one is a millisecond younger."""
 _RECORDS_AFTER_MS = 100
@@ -28,26 +37,50 @@ _NO_OFFSET = -1
 _FETCH_BYTES = 1 << 20
 
 
+GuardOf = Callable[[Log, RecordBatch], VerificationGuard]
+"""The guard with which a batch may be appended. Raises `ApiException` if it may not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecords:
+    """One partition of a Fetch answer; `aborted` is None unless read_committed was asked for."""
+
+    error: Errors
+    records: bytes = b""
+    high_watermark: int = _NO_OFFSET
+    last_stable_offset: int = _NO_OFFSET
+    log_start_offset: int = _NO_OFFSET
+    aborted: tuple[AbortedTxn, ...] | None = None
+
+
 class PartitionLogs(Protocol):
-    """The log of every partition; all begin at offset 0."""
+    """The log of every partition; `committed` asks with isolation.level=read_committed."""
 
-    def end(self, partition: TopicPartition) -> int:
-        """The high watermark, which is the log end offset where nobody replicates."""
+    def offset_for(
+        self, partition: TopicPartition, timestamp: int, *, committed: bool
+    ) -> FileTimestampAndOffset | None:
+        """What ListOffsets answers; None if no record that may be read is as young."""
 
-    def offset_for(self, partition: TopicPartition, timestamp: int) -> int:
-        """What ListOffsets answers: the first offset, or the end for every other time."""
-
-    def read(self, partition: TopicPartition, offset: int) -> tuple[Errors, bytes]:
+    def read(self, partition: TopicPartition, offset: int, *, committed: bool) -> ReadRecords:
         """The batches from this offset on; OFFSET_OUT_OF_RANGE outside the log."""
 
-    def wait_ms(self, asked: Iterable[tuple[TopicPartition, int]], longest: int) -> int:
+    def wait_ms(
+        self, asked: Iterable[tuple[TopicPartition, int]], longest: int, *, committed: bool
+    ) -> int:
         """For how long a fetch of these partitions, each from an offset on, waits for records."""
 
-    def append(self, partition: TopicPartition, records: bytes) -> tuple[Errors, int]:
+    def append(
+        self, partition: TopicPartition, records: bytes, guard_of: GuardOf
+    ) -> tuple[Errors, int]:
         """Append what a producer sent; the error, and the offset of the first record or -1."""
 
+    def write_marker(
+        self, partition: TopicPartition, marker: MemoryRecords, transaction_version: int
+    ) -> Errors:
+        """Append the marker of a transaction."""
+
     def producers(self, partition: TopicPartition) -> Collection[ProducerStateEntry]:
-        """What the partition remembers of idempotent producers."""
+        """What the partition remembers of producers."""
 
 
 class ProducedLogs:
@@ -58,7 +91,8 @@ class ProducedLogs:
         self._disk = MemoryDisk()
         self._logs: dict[TopicPartition, Log] = {}
 
-    def _log(self, partition: TopicPartition) -> Log:
+    def log(self, partition: TopicPartition) -> Log:
+        """The partition's log, made if absent."""
         if partition not in self._logs:
             self._logs[partition] = load_log(
                 partition,
@@ -70,47 +104,97 @@ class ProducedLogs:
             )
         return self._logs[partition]
 
-    def end(self, partition: TopicPartition) -> int:
-        """The high watermark: that of a leader without followers."""
-        return self._log(partition).high_watermark
+    def _end(self, partition: TopicPartition, *, committed: bool) -> int:
+        """Up to where may be read."""
+        log = self.log(partition)
+        return log.last_stable_offset if committed else log.high_watermark
 
-    def offset_for(self, partition: TopicPartition, timestamp: int) -> int:
-        """The first offset, or the end for every other time."""
-        return 0 if timestamp == EARLIEST_TIMESTAMP else self.end(partition)
+    def offset_for(
+        self, partition: TopicPartition, timestamp: int, *, committed: bool
+    ) -> FileTimestampAndOffset | None:
+        """See `PartitionLogs.offset_for` (Partition.fetchOffsetForTimestamp)."""
+        end = self._end(partition, committed=committed)
+        if timestamp == LATEST_TIMESTAMP:
+            return FileTimestampAndOffset(NO_TIMESTAMP, end, LEADER_EPOCH)
+        known = self.log(partition).fetch_offset_by_timestamp(timestamp)
+        return known if timestamp < 0 or (known is not None and known.offset < end) else None
 
-    def read(self, partition: TopicPartition, offset: int) -> tuple[Errors, bytes]:
+    def read(self, partition: TopicPartition, offset: int, *, committed: bool) -> ReadRecords:
         """What producers have sent from this offset on."""
+        log = self.log(partition)
+        isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
         try:
-            fetched = self._log(partition).read(offset, _FETCH_BYTES)
+            fetched = log.read(offset, _FETCH_BYTES, isolation)
         except ApiException as error:
-            return error.error, b""
-        return Errors.NONE, b"".join(batch.to_bytes() for batch in fetched.records.batches())
+            return ReadRecords(error.error)
+        return ReadRecords(
+            Errors.NONE,
+            b"".join(batch.to_bytes() for batch in fetched.records.batches()),
+            log.high_watermark,
+            log.last_stable_offset,
+            log.log_start_offset,
+            fetched.aborted_transactions,
+        )
 
-    def wait_ms(self, asked: Iterable[tuple[TopicPartition, int]], longest: int) -> int:
+    def wait_ms(
+        self, asked: Iterable[tuple[TopicPartition, int]], longest: int, *, committed: bool
+    ) -> int:
         """Nothing where there is an answer; else max.wait passes (DelayedFetch)."""
-        waits = all(offset == self.end(partition) for partition, offset in asked)
+        waits = all(
+            self._end(partition, committed=committed)
+            <= offset
+            <= self.log(partition).log_end_offset
+            for partition, offset in asked
+        )
         return longest if waits else 0
 
-    def append(self, partition: TopicPartition, records: bytes) -> tuple[Errors, int]:
+    def append(
+        self, partition: TopicPartition, records: bytes, guard_of: GuardOf
+    ) -> tuple[Errors, int]:
         """One batch of magic 2, as Produce has it from version 3 on (ProduceRequest.validate)."""
-        log = self._log(partition)
+        log = self.log(partition)
         try:
             batches = decode_batches(records)
             if len(batches) != 1 or batches[0].magic < MAGIC_VALUE_V2:
                 return Errors.INVALID_RECORD, _NO_OFFSET
-            info = log.append_as_leader(MemoryRecords(batches), LEADER_EPOCH)
+            guard = guard_of(log, batches[0])
+            info = log.append_as_leader(
+                MemoryRecords(batches), LEADER_EPOCH, verification_guard=guard
+            )
         except ApiException as error:
             return error.error, _NO_OFFSET
-        log.maybe_increment_high_watermark(LogOffsetMetadata(log.log_end_offset))
+        _replicate(log)
         return Errors.NONE, info.first_offset
+
+    def write_marker(
+        self, partition: TopicPartition, marker: MemoryRecords, transaction_version: int
+    ) -> Errors:
+        """See `PartitionLogs.write_marker` (KafkaApis.handleWriteTxnMarkersRequest)."""
+        log = self.log(partition)
+        try:
+            log.append_as_leader(
+                marker,
+                LEADER_EPOCH,
+                AppendOrigin.COORDINATOR,
+                transaction_version=transaction_version,
+            )
+        except ApiException as error:
+            return error.error
+        _replicate(log)
+        return Errors.NONE
 
     def producers(self, partition: TopicPartition) -> Collection[ProducerStateEntry]:
         """The entries in memory (DescribeProducers)."""
-        return self._log(partition).producer_state_manager.active_producers.values()
+        return self.log(partition).producer_state_manager.active_producers.values()
+
+
+def _replicate(log: Log) -> None:
+    """A leader without followers."""
+    log.maybe_increment_high_watermark(LogOffsetMetadata(log.log_end_offset))
 
 
 class RecordLogs:
-    """Logs that nobody has written.
+    """Logs that nobody has written; they begin at offset 0.
 
     A fetch at the end of a log appends a batch of `batch` records and reads it, so that no log ends
     for a consumer, and none holds more than was read of it.
@@ -120,36 +204,48 @@ class RecordLogs:
         self._batch = batch
         self._ends: dict[TopicPartition, int] = {}
 
-    def end(self, partition: TopicPartition) -> int:
-        """The log end offset: the offset behind the last record that was read."""
-        return self._ends.get(partition, 0)
+    def offset_for(
+        self, partition: TopicPartition, timestamp: int, *, committed: bool
+    ) -> FileTimestampAndOffset | None:
+        """The first offset, or for every other time the offset behind what was read."""
+        del committed
+        offset = 0 if timestamp == EARLIEST_TIMESTAMP else self._ends.get(partition, 0)
+        return FileTimestampAndOffset(NO_TIMESTAMP, offset, LEADER_EPOCH)
 
-    def offset_for(self, partition: TopicPartition, timestamp: int) -> int:
-        """What ListOffsets answers: the first offset, or the end for every other time."""
-        return 0 if timestamp == EARLIEST_TIMESTAMP else self.end(partition)
-
-    def read(self, partition: TopicPartition, offset: int) -> tuple[Errors, bytes]:
+    def read(self, partition: TopicPartition, offset: int, *, committed: bool) -> ReadRecords:
         """The batch with this offset, in Kafka's layout; OFFSET_OUT_OF_RANGE outside the log."""
-        end = self.end(partition)
+        end = self._ends.get(partition, 0)
         if not 0 <= offset <= end:
-            return Errors.OFFSET_OUT_OF_RANGE, b""
+            return ReadRecords(Errors.OFFSET_OUT_OF_RANGE)
         base = offset - offset % self._batch
-        self._ends[partition] = max(end, base + self._batch)
+        end = self._ends[partition] = max(end, base + self._batch)
         records = [
             Record(f"record {number}".encode(), None, _FIRST_TIMESTAMP + number)
             for number in range(base, base + self._batch)
         ]
-        return Errors.NONE, RecordBatch.create(records, base, LEADER_EPOCH).to_bytes()
+        batch = RecordBatch.create(records, base, LEADER_EPOCH).to_bytes()
+        return ReadRecords(Errors.NONE, batch, end, end, 0, () if committed else None)
 
-    def wait_ms(self, asked: Iterable[tuple[TopicPartition, int]], longest: int) -> int:
+    def wait_ms(
+        self, asked: Iterable[tuple[TopicPartition, int]], longest: int, *, committed: bool
+    ) -> int:
         """A short while."""
-        del asked
+        del asked, committed
         return min(longest, _RECORDS_AFTER_MS)
 
-    def append(self, partition: TopicPartition, records: bytes) -> tuple[Errors, int]:
+    def append(
+        self, partition: TopicPartition, records: bytes, guard_of: GuardOf
+    ) -> tuple[Errors, int]:
         """Refused: the records are made up."""
-        del partition, records
+        del partition, records, guard_of
         return Errors.INVALID_REQUEST, _NO_OFFSET
+
+    def write_marker(
+        self, partition: TopicPartition, marker: MemoryRecords, transaction_version: int
+    ) -> Errors:
+        """Refused, as by a log that has no room for it."""
+        del partition, marker, transaction_version
+        return Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
     def producers(self, partition: TopicPartition) -> Collection[ProducerStateEntry]:
         """None."""

@@ -1,17 +1,23 @@
-"""Requests of idempotent producers: InitProducerId, Produce, and DescribeProducers.
+"""Requests of producers: Produce and DescribeProducers.
 
-What KafkaApis and ReplicaManager do of them for partitions with one replica. There is no
-transaction coordinator.
+What KafkaApis and ReplicaManager do of them for partitions with one replica.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection
 from typing import Any
 
-from ..errors import Errors
+from ..errors import ApiException, Errors
+from ..log import Log
 from ..producer_state.producer_state_entry import ProducerStateEntry
+from ..producer_state.transactions import SENTINEL, VerificationGuard
+from ..records import RecordBatch, decode_batches
+from ..transaction.add_partitions_to_txn_manager import (
+    AddPartitionsToTxnManager,
+    TransactionSupportedOperation,
+)
+from ..transaction.transaction_coordinator import ProducerIdAndEpoch
 from ..types import TopicPartition
 from .entities import NO_TIME, Entity, Received, make, module_of
 from .group_responses import code
@@ -21,52 +27,50 @@ _ACKS = (-1, 0, 1)
 _NO_ANSWER = 0
 """The acks of a producer that waits for no answer."""
 _NOTHING = -1
-_FIRST_PRODUCER_ID = 1000
+_ADDS, _IS_ABORTABLE = 12, 11
+"""From these Produce versions on the leader adds the partition; TRANSACTION_ABORTABLE is known."""
 
 
 class Producing:
     """Handlers of a broker; `find` gives a partition that exists, or the error."""
 
     def __init__(
-        self, logs: PartitionLogs, find: Callable[[Any, int], TopicPartition | Errors]
+        self,
+        logs: PartitionLogs,
+        find: Callable[[Any, int], TopicPartition | Errors],
+        add_partitions: AddPartitionsToTxnManager,
     ) -> None:
         self._logs = logs
         self._find = find
-        self._producer_ids = itertools.count(_FIRST_PRODUCER_ID)
-
-    def init_producer_id(self, received: Received) -> Entity:
-        """A new producer id, which begins with epoch 0."""
-        module = module_of("init_producer_id", received.version, "response")
-        refused = received.body.transactional_id is not None
-        return make(
-            module.InitProducerIdResponse,
-            throttle_time=NO_TIME,
-            error_code=code(Errors.INVALID_REQUEST if refused else Errors.NONE),
-            producer_id=_NOTHING if refused else next(self._producer_ids),
-            producer_epoch=_NOTHING if refused else 0,
-        )
+        self._add_partitions = add_partitions
 
     def produce(self, received: Received) -> Entity | None:
         """Append to each partition by itself; no answer where none is waited for."""
         module = module_of("produce", received.version, "response")
-        acks = received.body.acks
+        body = received.body
+        mixed = body.transactional_id is not None and _mixes_producers(body)
         topics = tuple(
             make(
                 module.TopicProduceResponse,
                 name=getattr(topic, "name", None),
                 topic_id=getattr(topic, "topic_id", None),
                 partition_responses=tuple(
-                    self._append(topic, asked, acks, module) for asked in topic.partition_data
+                    self._append(topic, asked, received, mixed) for asked in topic.partition_data
                 ),
             )
             for topic in received.body.topic_data
         )
-        if acks == _NO_ANSWER:
+        if body.acks == _NO_ANSWER:
             return None
         return make(module.ProduceResponse, throttle_time=NO_TIME, responses=topics)
 
-    def _append(self, topic: Any, asked: Any, acks: int, module: Any) -> Entity:
-        error, offset = self._appended(self._find(topic, asked.index), asked, acks)
+    def _append(self, topic: Any, asked: Any, received: Received, mixed: bool) -> Entity:
+        module = module_of("produce", received.version, "response")
+        error, offset = (
+            (Errors.INVALID_PRODUCER_ID_MAPPING, _NOTHING)
+            if mixed
+            else self._appended(self._find(topic, asked.index), asked, received)
+        )
         return make(
             module.PartitionProduceResponse,
             index=asked.index,
@@ -79,13 +83,40 @@ class Producing:
         )
 
     def _appended(
-        self, partition: TopicPartition | Errors, asked: Any, acks: int
+        self, partition: TopicPartition | Errors, asked: Any, received: Received
     ) -> tuple[Errors, int]:
         if isinstance(partition, Errors):
             return partition, _NOTHING
-        if acks not in _ACKS:
+        if received.body.acks not in _ACKS:
             return Errors.INVALID_REQUIRED_ACKS, _NOTHING
-        return self._logs.append(partition, bytes(asked.records or b""))
+
+        def guard_of(log: Log, batch: RecordBatch) -> VerificationGuard:
+            return self._guard(log, batch, partition, received)
+
+        return self._logs.append(partition, bytes(asked.records or b""), guard_of)
+
+    def _guard(
+        self, log: Log, batch: RecordBatch, partition: TopicPartition, received: Received
+    ) -> VerificationGuard:
+        """Ask the coordinator where nothing is open yet (ReplicaManager.handleProduceAppend)."""
+        transactional_id = received.body.transactional_id
+        if transactional_id is None or not batch.is_transactional:
+            return SENTINEL
+        producer_id, epoch, sequence = batch.producer
+        guard = log.maybe_start_transaction_verification(
+            producer_id, sequence, epoch, received.version >= _ADDS
+        )
+        if guard is SENTINEL:
+            return guard
+        error = self._add_partitions.add_or_verify_transaction(
+            transactional_id,
+            ProducerIdAndEpoch(producer_id, epoch),
+            partition,
+            _operation(received.version),
+        )
+        if error is not Errors.NONE:
+            raise error.exception()
+        return guard
 
     def describe_producers(self, received: Received) -> Entity:
         """What each partition remembers of its producers."""
@@ -121,9 +152,34 @@ class Producing:
                     producer_epoch=entry.producer_epoch,
                     last_sequence=entry.last_seq,
                     last_timestamp=entry.last_timestamp,
-                    coordinator_epoch=_NOTHING,
-                    current_txn_start_offset=_NOTHING,
+                    coordinator_epoch=entry.coordinator_epoch,
+                    current_txn_start_offset=_or_nothing(entry.current_txn_first_offset),
                 )
                 for entry in entries
             ),
         )
+
+
+def _operation(version: int) -> TransactionSupportedOperation:
+    if version >= _ADDS:
+        return TransactionSupportedOperation.ADD_PARTITION
+    if version >= _IS_ABORTABLE:
+        return TransactionSupportedOperation.GENERIC_ERROR_SUPPORTED
+    return TransactionSupportedOperation.DEFAULT_ERROR
+
+
+def _mixes_producers(body: Any) -> bool:
+    """Whether transactional batches of several producers are in one request."""
+    producers = set()
+    for topic in body.topic_data:
+        for asked in topic.partition_data:
+            try:
+                batches = decode_batches(bytes(asked.records or b""))
+            except ApiException:
+                continue  # its partition is answered so
+            producers |= {batch.producer[:2] for batch in batches if batch.is_transactional}
+    return len(producers) > 1
+
+
+def _or_nothing(offset: int | None) -> int:
+    return _NOTHING if offset is None else offset

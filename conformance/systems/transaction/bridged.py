@@ -14,7 +14,8 @@ from functools import cache, partial
 import msgspec
 
 from conformance.systems.external import CHANNELS, AdapterChannel
-from conformance.systems.transaction.broker import PRODUCER_ID, TIMEOUT_MS, name_of
+from conformance.systems.shared.transaction.instance import TransactionBatch
+from conformance.systems.transaction.broker import PRODUCER_ID, TIMEOUT_MS
 from conformance.systems.transaction.parts import (
     COMPLETING,
     FENCING,
@@ -23,7 +24,6 @@ from conformance.systems.transaction.parts import (
     InFlightAppend,
     KnownTransaction,
     SentMarker,
-    TransactionBatch,
     TransactionPartition,
 )
 from conformance.systems.transaction.settings import PartitionSettings, TransactionSettings
@@ -312,7 +312,7 @@ def _pending(metadata: _BridgeMetadata) -> str:
     if pending is TransactionState.PREPARE_EPOCH_FENCE:
         return FENCING
     completes = metadata.completes and TransactionState(metadata.state) in PREPARES
-    return COMPLETING if completes else name_of(pending)
+    return COMPLETING if completes else pending.state_name
 
 
 class KafkaTransactionPartition(TransactionPartition):

@@ -99,7 +99,7 @@ class CoordinatorBroker:
         waits = metadata.state in PREPARES and self._channel.has_pending_markers(
             metadata.transactional_id
         )
-        return COMPLETING if waits else name_of(state)
+        return COMPLETING if waits else state.state_name
 
     @property
     def _metadata(self) -> TransactionMetadata | None:
@@ -209,8 +209,3 @@ class CoordinatorBroker:
     def complete_transaction(self) -> None:
         """See `Coordinator.complete_transaction`."""
         self._tasks.run("write-txn-completion")
-
-
-def name_of(state: TransactionState) -> str:
-    """As the specification writes it."""
-    return "".join(map(str.capitalize, state.name.split("_")))

@@ -3,70 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 
 from conformance.systems.protocol import ActionRefused
-from conformance.systems.transaction.network import TransactionNetwork
-from conformance.systems.transaction.observation import batch_of
-from conformance.systems.transaction.parts import (
-    Coordinator,
+from conformance.systems.shared.transaction.instance import (
+    NO_EPOCH,
+    Instance,
     TransactionBatch,
-    TransactionPartition,
+    instance_of,
 )
-from conformance.tla import Fn, Value, make_function
+from conformance.systems.transaction.network import TransactionNetwork
+from conformance.systems.transaction.parts import Coordinator, TransactionPartition
+from conformance.tla import Value, make_function
 from impl.errors import Errors
-
-NO_EPOCH = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """One instance: where it is, and what it has sent (TransactionManager)."""
-
-    state: str = "Initializing"
-    epoch: int = NO_EPOCH
-    txn: int = 0
-    added: frozenset[str] = frozenset()
-    sent: frozenset[TransactionBatch] = field(default_factory=frozenset)
-    commits: bool = False
-
-    def with_epoch(self, epoch: int) -> Instance:
-        """InitProducerId is answered."""
-        return replace(self, state="Ready", epoch=epoch)
-
-    def begin(self, txn: int) -> Instance:
-        """The application begins a transaction."""
-        return replace(self, state="InTransaction", txn=txn)
-
-    def with_added(self, partition: str) -> Instance:
-        """AddPartitionsToTxn is answered."""
-        return replace(self, added=self.added | {partition})
-
-    def next_batch(self, partition: str) -> TransactionBatch:
-        """The batch that the application sends next; sequences are those of the epoch."""
-        sequence = sum(batch.partition == partition for batch in self.sent)
-        return TransactionBatch(partition, self.epoch, sequence, self.txn)
-
-    def send(self, batch: TransactionBatch) -> Instance:
-        """The batch is sent."""
-        return replace(self, sent=self.sent | {batch})
-
-    def end(self, *, commits: bool) -> Instance:
-        """The application ends the transaction."""
-        return replace(self, state="Ending", commits=commits)
-
-    def ended(self, epoch: int, is_acknowledged: Callable[[TransactionBatch], bool]) -> Instance:
-        """EndTxn is answered, in version 2 with a new epoch.
-
-        A batch of unknown fate must not reach the next transaction: version 1 asks for a new epoch
-        (KIP-360).
-        """
-        if epoch != NO_EPOCH:
-            return Instance("Ready", epoch)
-        own = [batch for batch in self.sent if batch.txn == self.txn]
-        if all(map(is_acknowledged, own)):
-            return Instance("Ready", self.epoch, sent=self.sent)
-        return Instance("Initializing", self.epoch)
 
 
 class ProducerInstances:
@@ -80,7 +28,7 @@ class ProducerInstances:
 
     def observe(self) -> Value:
         """As the specification has them."""
-        return make_function({name: _instance(i) for name, i in self.by_name.items()})
+        return make_function({name: instance_of(i) for name, i in self.by_name.items()})
 
     def names_in(self, state: str) -> list[str]:
         """The instances that are there."""
@@ -134,16 +82,3 @@ class ProducerInstances:
         self._network.answered_end(instance.txn, instance.epoch, commits=instance.commits)
         new_epoch = epoch if self._version >= 2 else NO_EPOCH
         self.by_name[client] = instance.ended(new_epoch, is_acknowledged)
-
-
-def _instance(instance: Instance) -> Value:
-    return Fn(
-        {
-            "state": instance.state,
-            "epoch": instance.epoch,
-            "txn": instance.txn,
-            "added": instance.added,
-            "sent": frozenset(map(batch_of, instance.sent)),
-            "commits": instance.commits,
-        }
-    )

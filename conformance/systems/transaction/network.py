@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from conformance.systems.protocol import ActionRefused
-from conformance.systems.transaction.observation import StepOrigin, batch_of, end_of, marker_of
-from conformance.systems.transaction.parts import SentMarker, TransactionBatch
+from conformance.systems.shared.transaction.instance import TransactionBatch, batch_of
+from conformance.systems.transaction.observation import StepOrigin, end_of, marker_of
+from conformance.systems.transaction.parts import SentMarker
 from conformance.tla import Value
 
 

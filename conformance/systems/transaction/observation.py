@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.systems.transaction.broker import name_of
+from conformance.systems.shared.transaction.instance import batch_of
 from conformance.systems.transaction.parts import (
     NOTHING_PENDING,
     BatchInLog,
     Coordinator,
     InFlightAppend,
     SentMarker,
-    TransactionBatch,
     TransactionPartition,
     Verification,
 )
@@ -52,7 +51,7 @@ def _record(record: TxnTransitMetadata, origins: Origins, origin: StepOrigin) ->
     start = record.txn_start_timestamp
     return Fn(
         {
-            "state": name_of(record.txn_state),
+            "state": record.txn_state.state_name,
             "epoch": record.producer_epoch,
             "parts": frozenset(partition.topic for partition in record.topic_partitions),
             "txn": origins[start].txn if start >= 0 else 0,
@@ -108,19 +107,6 @@ def _logged(batch: BatchInLog, origins: Origins) -> Value:
             "coordinatorEpoch": batch.coordinator_epoch,
             "sequence": sequence,
             "txn": txn,
-        }
-    )
-
-
-def batch_of(batch: TransactionBatch) -> Value:
-    """A batch that was sent."""
-    return Fn(
-        {
-            "type": "Produce",
-            "partition": batch.partition,
-            "epoch": batch.epoch,
-            "sequence": batch.sequence,
-            "txn": batch.txn,
         }
     )
 

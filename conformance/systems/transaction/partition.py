@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.transaction.instance import TransactionBatch
 from conformance.systems.transaction.broker import PRODUCER_ID
 from conformance.systems.transaction.log_system import kind_of
 from conformance.systems.transaction.parts import (
     BatchInLog,
     SentMarker,
-    TransactionBatch,
     TransactionPartition,
 )
 from conformance.systems.transaction.replica import follower_of, load_replica

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.transaction.instance import TransactionBatch
 from impl.errors import Errors
 from impl.transaction.transaction_metadata import TxnTransitMetadata
 from impl.types import TopicPartition
@@ -179,21 +180,6 @@ class StatePartition(Protocol):
     def fail(self, broker: str) -> None:
         """The broker's append times out; the record stays."""
         ...
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class TransactionBatch:
-    """A Produce (or TxnOffsetCommit) request of one record."""
-
-    partition: str
-    epoch: int
-    sequence: int
-    txn: int
-
-    @property
-    def value(self) -> str:
-        """The record's."""
-        return f"{self.txn} {self.sequence}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.shared.transaction.instance import TransactionBatch
 from conformance.systems.transaction.broker import TIMEOUT_MS, CoordinatorBroker
 from conformance.systems.transaction.instances import ProducerInstances
 from conformance.systems.transaction.network import TransactionNetwork
@@ -21,7 +22,6 @@ from conformance.systems.transaction.partition import PartitionLeader
 from conformance.systems.transaction.parts import (
     Coordinator,
     StatePartition,
-    TransactionBatch,
     TransactionPartition,
 )
 from conformance.systems.transaction.settings import TransactionSettings

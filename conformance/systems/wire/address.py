@@ -47,6 +47,13 @@ APIS: Mapping[str, str] = MappingProxyType(
         "ListOffsets": "list_offsets",
         "InitProducerId": "init_producer_id",
         "DescribeProducers": "describe_producers",
+        "AddPartitionsToTxn": "add_partitions_to_txn",
+        "AddOffsetsToTxn": "add_offsets_to_txn",
+        "TxnOffsetCommit": "txn_offset_commit",
+        "EndTxn": "end_txn",
+        "WriteTxnMarkers": "write_txn_markers",
+        "DescribeTransactions": "describe_transactions",
+        "ListTransactions": "list_transactions",
     }
 )
 """The requests whose version can be fixed, by Kafka's name."""
@@ -68,6 +75,13 @@ OPTIONAL = frozenset(
         "list_offsets",
         "init_producer_id",
         "describe_producers",
+        "add_partitions_to_txn",
+        "add_offsets_to_txn",
+        "txn_offset_commit",
+        "end_txn",
+        "write_txn_markers",
+        "describe_transactions",
+        "list_transactions",
     }
 )
 """Requests that a broker may lack: what they would show or do is left out then."""

@@ -25,6 +25,11 @@ from conformance.systems.wire.security import security_of
 from conformance.systems.wire.system import SPECIFICATION as GROUPS
 from conformance.systems.wire.system import Demands, WireSystem
 from conformance.systems.wire.timers import beyond_reach
+from conformance.systems.wire.transaction.reach import SIGN as _OF_TRANSACTIONS
+from conformance.systems.wire.transaction.reach import SPECIFICATION as TRANSACTIONS
+from conformance.systems.wire.transaction.reach import beyond_a_port as beyond_for_transactions
+from conformance.systems.wire.transaction.reach import lacking as lacking_for_transactions
+from conformance.systems.wire.transaction.system import WireTransactionSystem
 from conformance.tla import Value
 
 _OF_GROUPS = "MemberIds"
@@ -43,11 +48,13 @@ class WireFactory:
 
     def __call__(
         self, constants: Mapping[str, Value]
-    ) -> WireSystem | WireConsumerSystem | WireProduceSystem:
+    ) -> WireSystem | WireConsumerSystem | WireProduceSystem | WireTransactionSystem:
         """A system for a model's constants. Raises UserError where no broker answers."""
         address, security = self._address, self._security
         if _OF_PRODUCE in constants:
             return WireProduceSystem(constants, address, security, self._tolerance())
+        if _OF_TRANSACTIONS in constants:
+            return WireTransactionSystem(constants, address, security, self._tolerance())
         if _OF_GROUPS not in constants:
             return WireConsumerSystem(
                 consumer_settings_of(constants), address, security, self._tolerance()
@@ -93,7 +100,7 @@ class WireFactory:
 
     def passes(self, state: Mapping[str, Value]) -> str:
         """A rebalance timeout is the longest of the members': without a member it is 0 ms."""
-        if "answers" in state:
+        if "answers" in state or "transactionLog" in state:
             return ""
         if "groupState" not in state:
             return consumer_group_passes(state)
@@ -109,8 +116,12 @@ class WireFactory:
             return self._reason_of_port(lacking)
         if specification == PRODUCE:
             return beyond_a_port(constants) or self._reason_of_port(lacking_for_produce)
+        if specification == TRANSACTIONS:
+            return beyond_for_transactions(constants) or self._reason_of_port(
+                lambda port: lacking_for_transactions(port, constants)
+            )
         if specification != GROUPS:
-            return f"a port shows {GROUPS}, {CONSUMER_GROUPS} and {PRODUCE} only"
+            return f"a port shows {GROUPS}, {CONSUMER_GROUPS}, {PRODUCE} and {TRANSACTIONS} only"
         settings = settings_of(constants)
         size = self._address.max_size
         if len(settings.members) > settings.maximum_size != size:

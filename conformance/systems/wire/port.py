@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,9 +39,11 @@ COORDINATOR_SECONDS = 60.0
 _RETRY = frozenset({ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress})
 MOVING = frozenset({*_RETRY, ErrorCode.not_coordinator})
 """Answers of a broker that does not coordinate the group, or does not do so yet."""
-_GROUP_KEY = 0
-"""FindCoordinator's type of key for a group."""
+GROUP_KEY, TRANSACTION_KEY = 0, 1
+"""FindCoordinator's types of keys."""
 CLIENT_ID = "kconform"
+_FEATURES_SINCE = 3
+"""ApiVersions tells of features from this version on."""
 ABSENT = -1
 """The version of a request that a broker does not offer and need not."""
 
@@ -71,6 +73,7 @@ class Port:
                 "If it wants TLS or a login, say so with --tls-ca or --wire-config."
             ) from error
         offered = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+        self._offered = {int(key): highest for key, (_, highest) in offered.items()}
         return {api: self._version(name, api, offered) for name, api in APIS.items()}
 
     def _version(self, name: str, api: str, offered: Mapping[int, tuple[int, int]]) -> int:
@@ -161,6 +164,23 @@ class Port:
         """
         return self._answer_to(self._send(body, CLIENT_ID), seconds, at_once=at_once).body
 
+    def ask_all(self, bodies: Sequence[Any]) -> list[Any]:
+        """Several entities at a time, each on a connection of its own, answered at once."""
+        under_way = [self._send(body, CLIENT_ID) for body in bodies]
+        return [self._answer_to(pending).body for pending in under_way]
+
+    def finalized_level(self, feature: str) -> int:
+        """The level of a feature that is on in the cluster (KIP-584); 0 if the broker has none."""
+        key = class_of("api_versions", 0, "request").__api_key__
+        if self._offered[key] < _FEATURES_SINCE:
+            return 0
+        kind = class_of("api_versions", _FEATURES_SINCE, "request")
+        answer = self.ask_body(
+            make(kind, client_software_name=CLIENT_ID, client_software_version="0")
+        )
+        levels = {each.name: int(each.max_version_level) for each in answer.finalized_features}
+        return levels.get(feature, 0)
+
     def _answer_to(
         self, pending: Pending, seconds: float = ANSWER_SECONDS, *, at_once: bool = True
     ) -> Pending:
@@ -174,20 +194,18 @@ class Port:
             self.slowest = max(self.slowest, time.monotonic() - asked)
         return pending
 
-    def find_coordinator(self, group_id: str) -> tuple[str, int]:
-        """Where the group's coordinator listens."""
+    def find_coordinator(self, key: str, key_type: int = GROUP_KEY) -> tuple[str, int]:
+        """Where the coordinator of a group or of a transactional id listens."""
         until = time.monotonic() + COORDINATOR_SECONDS
         module = newest("find_coordinator", "request")
-        request = make(
-            module.FindCoordinatorRequest, key_type=_GROUP_KEY, coordinator_keys=(group_id,)
-        )
+        request = make(module.FindCoordinatorRequest, key_type=key_type, coordinator_keys=(key,))
         while True:
             (answer,) = self.ask(request).coordinators
             if answer.error_code is ErrorCode.none:
                 return answer.host, answer.port
             if answer.error_code not in _RETRY or time.monotonic() > until:
                 raise SystemFailed(
-                    f"FindCoordinator for {group_id} was answered {error_name(answer.error_code)}"
+                    f"FindCoordinator for {key} was answered {error_name(answer.error_code)}"
                 )
             time.sleep(0.1)
 
@@ -290,5 +308,12 @@ _NEWEST: Mapping[str, int] = {
     "list_offsets": 11,
     "init_producer_id": 5,
     "describe_producers": 0,
+    "add_partitions_to_txn": 3,
+    "add_offsets_to_txn": 4,
+    "txn_offset_commit": 5,
+    "end_txn": 5,
+    "write_txn_markers": 2,
+    "describe_transactions": 0,
+    "list_transactions": 2,
 }
 """The newest versions that are spoken here."""

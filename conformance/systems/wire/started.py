@@ -29,6 +29,8 @@ from conformance.systems.wire.consumer.system import WireConsumerSystem
 from conformance.systems.wire.factory import WireFactory
 from conformance.systems.wire.produce.system import WireProduceSystem
 from conformance.systems.wire.system import WireSystem
+from conformance.systems.wire.transaction.reach import SPECIFICATION as TRANSACTIONS
+from conformance.systems.wire.transaction.system import WireTransactionSystem
 from conformance.tla import Value
 
 _DELAY_MS: Final = 300
@@ -66,7 +68,7 @@ class BrokerFactory:
 
     def __call__(
         self, constants: Mapping[str, Value]
-    ) -> WireSystem | WireConsumerSystem | WireProduceSystem:
+    ) -> WireSystem | WireConsumerSystem | WireProduceSystem | WireTransactionSystem:
         """A system for a model's constants. EnvironmentProblem if the broker does not start."""
         return _started(self._release)(constants)
 
@@ -96,7 +98,7 @@ class BrokerFactory:
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
-        if specification in (CONSUMER_GROUPS, PRODUCE):
+        if specification in (CONSUMER_GROUPS, PRODUCE, TRANSACTIONS):
             return _started(self._release).cannot_take(specification, constants)
         return self._unstarted.cannot_take(specification, constants)
 

@@ -132,4 +132,4 @@ def test_each_producer_id_is_given_once(version: int) -> None:
         return Errors(int(answer.error_code)), answer.producer_id, answer.producer_epoch
 
     assert [given(None), given(None)] == [(Errors.NONE, 1000, 0), (Errors.NONE, 1001, 0)]
-    assert given("t") == (Errors.INVALID_REQUEST, -1, -1)
+    assert [given("t"), given("t")] == [(Errors.NONE, 1002, 0), (Errors.NONE, 1002, 1)]

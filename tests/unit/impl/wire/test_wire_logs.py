@@ -10,7 +10,7 @@ import pytest
 from impl.clock import SystemClock
 from impl.errors import Errors
 from impl.records import decode_batches
-from impl.types import BrokerEndPoint, TopicPartition
+from impl.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, BrokerEndPoint, TopicPartition
 from impl.wire.broker import OFFERED, Broker, BrokerConfig
 from impl.wire.entities import (
     MalformedFrame,
@@ -24,7 +24,7 @@ from impl.wire.entities import (
     request_frame,
     response_frame,
 )
-from impl.wire.logs import EARLIEST_TIMESTAMP, RecordLogs
+from impl.wire.logs import PartitionLogs, RecordLogs
 
 ORDERS = TopicPartition("orders", 0)
 VERSIONS = range(OFFERED["fetch"][1], OFFERED["fetch"][2] + 1)
@@ -77,7 +77,13 @@ def test_a_fetch_at_the_end_reads_a_batch_that_was_not_there(version: int) -> No
     (batch,) = decode_batches(bytes(partition.records))
     batch.ensure_valid()
     assert (batch.base_offset, batch.last_offset, partition.high_watermark) == (0, 2, 3)
-    assert subject.logs.end(ORDERS) == 3
+    assert latest(subject.logs) == 3
+
+
+def latest(logs: PartitionLogs) -> int:
+    known = logs.offset_for(ORDERS, LATEST_TIMESTAMP, committed=False)
+    assert known is not None
+    return known.offset
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 13])
@@ -91,10 +97,12 @@ def test_a_topic_id_that_nobody_gave_is_unknown(version: int) -> None:
 
 def test_a_log_ends_behind_what_was_read_of_it() -> None:
     logs = RecordLogs(3)
-    assert logs.read(ORDERS, 1) == (Errors.OFFSET_OUT_OF_RANGE, b"")
-    _, first = logs.read(ORDERS, 0)
-    assert logs.read(ORDERS, 2) == (Errors.NONE, first), "within the batch: the batch"
-    assert (logs.offset_for(ORDERS, EARLIEST_TIMESTAMP), logs.offset_for(ORDERS, -1)) == (0, 3)
+    assert logs.read(ORDERS, 1, committed=False).error is Errors.OFFSET_OUT_OF_RANGE
+    first = logs.read(ORDERS, 0, committed=False)
+    assert logs.read(ORDERS, 2, committed=False) == first, "within the batch: the batch"
+    earliest = logs.offset_for(ORDERS, EARLIEST_TIMESTAMP, committed=False)
+    assert earliest is not None
+    assert (earliest.offset, latest(logs)) == (0, 3)
 
 
 def heartbeat(version: int) -> bytes:

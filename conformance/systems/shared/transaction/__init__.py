@@ -1,0 +1,1 @@
+"""What every adapter of Transactions.tla has in common."""

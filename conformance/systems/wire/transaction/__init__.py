@@ -1,0 +1,1 @@
+"""Any broker's transactions, through its port (docs/wire.md)."""

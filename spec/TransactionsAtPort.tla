@@ -1,0 +1,182 @@
+-------------------------- MODULE TransactionsAtPort --------------------------
+(***************************************************************************)
+(* Transactions, as far as a broker's port lets them be driven and seen.   *)
+(* Nobody outside holds a broker back: what it does by itself, it does at  *)
+(* once. So a client's step is taken while nothing is under way (`Quiet`), *)
+(* and until then only the broker goes on.                                 *)
+(*                                                                         *)
+(* A request that comes too late, or once more, is a step of its own here, *)
+(* which changes nothing: `Refuse` is answered with an error, `Repeat`     *)
+(* without one.                                                            *)
+(*                                                                         *)
+(*   a step of Transactions             | here                             *)
+(*   -----------------------------------+--------------------------------- *)
+(*   of a producer's instance           | the same, while nothing is under *)
+(*                                      | way                              *)
+(*   HandleInitProducerId, BeginFence,  | the same: a request that comes   *)
+(*   AddPartitionOfClient, HandleEndTxn |                                  *)
+(*   StartVerification, AppendBatch     | Produce, TxnOffsetCommit         *)
+(*   all others                         | the broker goes on               *)
+(***************************************************************************)
+EXTENDS Transactions
+
+(***************************************************************************)
+(* Functions of the logs: what is seen of them at a port.                  *)
+(*   reads[p]      Fetch and ListOffsets with read_committed; of an        *)
+(*                 offsets partition what OffsetFetch gives                *)
+(*   producers[p]  DescribeProducers                                       *)
+(***************************************************************************)
+VARIABLES reads, producers
+portVars == <<vars, reads, producers>>
+
+Named(record) == <<record.txn, record.sequence>>
+LatestOf(places) == IF places = {} THEN {} ELSE {Last(places)}
+ReadFrom(p, records, hw) ==
+  LET stable == LastStableOffset(records, 0, hw)
+      committed == CommittedBelow(records, 0, stable)
+      all == {i \in 1..hw : ~IsMarker(records[i]) /\ Outcome(records, i) = "Committed"}
+  IN  IF p \in OffsetsPartitions
+      THEN [stable |-> IF OpenIn(records, Producer) = {} THEN 1 ELSE 0,
+            records |-> {Named(records[i]) : i \in LatestOf(all)}]
+      ELSE [stable |-> stable, records |-> {Named(records[i]) : i \in committed}]
+
+EpochIn(records) == IF records = <<>> THEN NoEpoch ELSE records[Len(records)].epoch
+ProducerIn(records) ==
+  LET epoch == EpochIn(records)
+      markers == MarkersOf(records, Producer)
+      own == {i \in DOMAIN records : records[i].kind = "data" /\ records[i].epoch = epoch}
+  IN  [epoch |-> epoch,
+       sequence |-> IF own = {} THEN -1 ELSE records[Last(own)].sequence,
+       coordinatorEpoch |-> IF markers = {} THEN 0 ELSE records[Last(markers)].coordinatorEpoch,
+       start |-> First(OpenIn(records, Producer)) - 1]
+
+Shown ==
+  /\ reads' = [p \in Partitions |-> ReadFrom(p, log'[p], highWatermark'[p])]
+  /\ producers' = [p \in Partitions |-> ProducerIn(log'[p])]
+
+PortInit ==
+  /\ Init
+  /\ reads = [p \in Partitions |-> ReadFrom(p, <<>>, 0)]
+  /\ producers = [p \in Partitions |-> ProducerIn(<<>>)]
+
+Quiet == verifying = {} /\ \A c \in Coordinators : Idle(c)
+Nothing == UNCHANGED vars /\ Shown
+
+(***************************************************************************)
+(* Instances of the producer.                                              *)
+(***************************************************************************)
+TakesProducerId(i, c) == Quiet /\ TakeProducerId(i, c) /\ Shown
+Begins(i) == Quiet /\ BeginTransaction(i) /\ Shown
+TakesAdded(i, c, p) == Quiet /\ TakeAdded(i, c, p) /\ Shown
+Sends(i, p) == Quiet /\ SendBatch(i, p) /\ Shown
+Ends(i, commits) == Quiet /\ EndTransaction(i, commits) /\ Shown
+TakesEnd(i, c) == Quiet /\ TakeEnd(i, c) /\ Shown
+
+(***************************************************************************)
+(* Requests that have an effect.                                           *)
+(***************************************************************************)
+RequestProducerId(c, i) == Quiet /\ HandleInitProducerId(c, i) /\ Shown
+RequestFence(c) == Quiet /\ BeginFence(c) /\ Shown
+RequestPartition(c, i, p) == Quiet /\ AddPartitionOfClient(c, i, p) /\ Shown
+RequestEnd(c, t, commits) == Quiet /\ HandleEndTxn(c, t, commits) /\ Shown
+
+\* The coordinator will let the batch in.
+IsKnownAt(c, p, m) ==
+  /\ Now(c).epoch = m.epoch
+  /\ Version2 \/ (Now(c).state = "Ongoing" /\ p \in Now(c).parts)
+WillBeVerified(p, m) == \E c \in Coordinators : IsKnownAt(c, p, m)
+
+ProduceFirst(p, t, s) ==
+  /\ Quiet
+  /\ \E m \in BatchesFor(p, t, s) : WillBeVerified(p, m)
+  /\ StartVerification(p, t, s) /\ Shown
+Produce(p, t, s) == Quiet /\ AppendBatch(p, t, s) /\ Shown
+
+(***************************************************************************)
+(* Requests that come too late, or once more.                              *)
+(***************************************************************************)
+EndsFor(t, commits) ==
+  {m \in requests : m.type = "EndTxn" /\ m.txn = t /\ m.commits = commits}
+IsEndedBy(c, m) ==
+  /\ Now(c).state = Complete(m.commits)
+  /\ Now(c).epoch = EpochOfEnd(m.epoch)
+
+RepeatEnd(c, t, commits) ==
+  /\ Quiet /\ \E m \in EndsFor(t, commits) : ~EndsHere(c, m) /\ IsEndedBy(c, m)
+  /\ Nothing
+RefuseEnd(c, t, commits) ==
+  /\ Quiet /\ \E m \in EndsFor(t, commits) : ~EndsHere(c, m) /\ ~IsEndedBy(c, m)
+  /\ Nothing
+
+\* A zombie: another instance has got a later epoch.
+RefuseAddPartition(c, i, p) ==
+  /\ Quiet /\ ~Version2 /\ InTransaction(i) /\ p \notin clients[i].added
+  /\ Now(c).epoch # clients[i].epoch
+  /\ Nothing
+
+\* A batch of the open transaction is known by its sequence.
+IsDuplicate(p, m) ==
+  /\ p \notin OffsetsPartitions /\ IsOpenAt(p, m.epoch) /\ CopiesIn(p, DataRecord(m)) # {}
+IsRefused(p, m) ==
+  \/ m.epoch < StoredEpoch(p)
+  \/ NeedsVerification(p, m) /\ ~WillBeVerified(p, m)
+
+RepeatBatch(p, t, s) ==
+  /\ Quiet /\ \E m \in BatchesFor(p, t, s) : EpochIsCurrent(p, m) /\ IsDuplicate(p, m)
+  /\ Nothing
+RefuseBatch(p, t, s) ==
+  /\ Quiet /\ \E m \in BatchesFor(p, t, s) : IsRefused(p, m)
+  /\ Nothing
+
+SentMarkers(p, t, e) ==
+  {m \in requests : m.type = "Marker" /\ m.partition = p /\ m.txn = t /\ m.coordinatorEpoch = e}
+RepeatMarker(p, t, e) == Quiet /\ WriteMarker(p, t, e) /\ Shown
+RefuseMarker(p, t, e) ==
+  /\ Quiet /\ \E m \in SentMarkers(p, t, e) : ~IsValid(p, m)
+  /\ Nothing
+
+(***************************************************************************)
+(* The broker goes on.                                                     *)
+(***************************************************************************)
+BrokerWrites(p, t, e) ==
+  /\ ~Quiet /\ \E m \in SentMarkers(p, t, e) : CopiesIn(p, MarkerRecord(m)) = {}
+  /\ WriteMarker(p, t, e) /\ Shown
+BrokerAppends(p, t, s) ==
+  /\ \E v \in verifying : v.isVerified /\ v.batch \in BatchesFor(p, t, s)
+  /\ AppendBatch(p, t, s) /\ Shown
+BrokerAdds(c, p) == ~Quiet /\ AddPartitionOfLeader(c, p) /\ Shown
+BrokerVerifies(c, p) == ~Quiet /\ Verify(c, p) /\ Shown
+BrokerAcknowledges(c, t) == ~Quiet /\ AcknowledgeAppend(c, t) /\ Shown
+BrokerFences(c) == ~Quiet /\ EndFence(c) /\ Shown
+BrokerMarks(c, p) == ~Quiet /\ AcknowledgeMarker(c, p) /\ Shown
+BrokerCompletes(c) == ~Quiet /\ CompleteTransaction(c) /\ Shown
+
+PortNext ==
+  \/ \E i \in Clients, c \in Coordinators : TakesProducerId(i, c)
+  \/ \E i \in Clients : Begins(i)
+  \/ \E i \in Clients, c \in Coordinators, p \in Partitions : TakesAdded(i, c, p)
+  \/ \E i \in Clients, p \in Partitions : Sends(i, p)
+  \/ \E i \in Clients, commits \in BOOLEAN : Ends(i, commits)
+  \/ \E i \in Clients, c \in Coordinators : TakesEnd(i, c)
+  \/ \E c \in Coordinators, i \in Clients : RequestProducerId(c, i)
+  \/ \E c \in Coordinators : RequestFence(c)
+  \/ \E c \in Coordinators, i \in Clients, p \in Partitions : RequestPartition(c, i, p)
+  \/ \E c \in Coordinators, t \in Transactions, commits \in BOOLEAN : RequestEnd(c, t, commits)
+  \/ \E p \in Partitions, t \in Transactions, s \in Sequences : ProduceFirst(p, t, s)
+  \/ \E p \in Partitions, t \in Transactions, s \in Sequences : Produce(p, t, s)
+  \/ \E c \in Coordinators, t \in Transactions, commits \in BOOLEAN : RepeatEnd(c, t, commits)
+  \/ \E c \in Coordinators, t \in Transactions, commits \in BOOLEAN : RefuseEnd(c, t, commits)
+  \/ \E c \in Coordinators, i \in Clients, p \in Partitions : RefuseAddPartition(c, i, p)
+  \/ \E p \in Partitions, t \in Transactions, s \in Sequences : RepeatBatch(p, t, s)
+  \/ \E p \in Partitions, t \in Transactions, s \in Sequences : RefuseBatch(p, t, s)
+  \/ \E p \in Partitions, t \in Transactions, e \in Tenures : RepeatMarker(p, t, e)
+  \/ \E p \in Partitions, t \in Transactions, e \in Tenures : RefuseMarker(p, t, e)
+  \/ \E p \in Partitions, t \in Transactions, e \in Tenures : BrokerWrites(p, t, e)
+  \/ \E p \in Partitions, t \in Transactions, s \in Sequences : BrokerAppends(p, t, s)
+  \/ \E c \in Coordinators, p \in Partitions : BrokerAdds(c, p)
+  \/ \E c \in Coordinators, p \in Partitions : BrokerVerifies(c, p)
+  \/ \E c \in Coordinators, t \in Tenures : BrokerAcknowledges(c, t)
+  \/ \E c \in Coordinators : BrokerFences(c)
+  \/ \E c \in Coordinators, p \in Partitions : BrokerMarks(c, p)
+  \/ \E c \in Coordinators : BrokerCompletes(c)
+===============================================================================
