@@ -28,6 +28,8 @@ from conformance.kafka.schemas import Body, Schemas
 from conformance.tla import find_java
 
 CLIENT, BROKER, CONTROLLER = LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
+_KIP_853 = (3, 9, 0)
+"""Since then followers go to where the leader of the quorum says that it is."""
 
 DEFAULTS: Mapping[str, str] = {
     "auto.create.topics.enable": "false",
@@ -455,6 +457,11 @@ class Cluster:
         """The settings of every broker that are no matter of its place: ours, and the user's."""
         return {**DEFAULTS, **self.settings.properties}
 
+    @property
+    def _advertised(self) -> tuple[str, ...]:
+        """The listeners that a node may advertise: controllers have addresses since KIP-853."""
+        return LISTENERS if self.jars.release >= _KIP_853 else (CLIENT, BROKER)
+
     def _properties(self, number: int, folder: Path) -> str:
         ends = self.endpoints
         replicas = str(min(3, self.settings.brokers))
@@ -471,7 +478,7 @@ class Cluster:
             "inter.broker.listener.name": BROKER,
             "listeners": _addresses({**ends.bound, **self._further}, number, (*LISTENERS, *more)),
             "advertised.listeners": _addresses(
-                {**ends.advertised, **self._further}, number, (CLIENT, BROKER, *more)
+                {**ends.advertised, **self._further}, number, (*self._advertised, *more)
             ),
             "listener.security.protocol.map": ",".join(
                 f"{name}:{protocol}"

@@ -11,8 +11,9 @@ from conformance.kafka.tap import TapLink
 def tapped(nodes: Sequence[int]) -> tuple[Endpoints, list[TapLink]]:
     """Ports for nodes that reach one another, and are reached, through a tap's links.
 
-    Controllers have a link for each pair of nodes. The listener between brokers has one for each
-    target: the address is advertised to all, so the source is told from the client id.
+    Nodes find the voters by a link for each pair of nodes. A listener that is advertised to all has
+    one for each target, where the source is told from the client id: that between brokers, and
+    since KIP-853 that of the controllers too, by which followers find the leader of the quorum.
     """
     pairs = [(node, listener) for node in nodes for listener in LISTENERS]
     routes = [(node, other) for node in nodes for other in nodes]
@@ -24,7 +25,10 @@ def tapped(nodes: Sequence[int]) -> tuple[Endpoints, list[TapLink]]:
         TapLink(f"client->{node}", advertised[node, CLIENT], bound[node, CLIENT]) for node in nodes
     ]
     links += [
-        TapLink(f"?->{node}:broker", advertised[node, BROKER], bound[node, BROKER], by_client=True)
+        TapLink(
+            f"?->{node}:{kind}", advertised[node, listener], bound[node, listener], by_client=True
+        )
+        for listener, kind in ((BROKER, "broker"), (CONTROLLER, "controller"))
         for node in nodes
     ]
     links += [

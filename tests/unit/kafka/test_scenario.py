@@ -147,11 +147,12 @@ def test_ports_are_free_and_distinct() -> None:
 def test_every_path_between_tapped_nodes_has_its_own_port() -> None:
     ends, links = tapped((1, 2, 3))
     listening = [link.listen for link in links]
-    assert len(set(listening)) == len(links) == 3 + 3 + 9
+    assert len(set(listening)) == len(links) == 3 + 3 + 3 + 9
     behind = {link.listen: link.port for link in links}
     for node in (1, 2, 3):
         assert behind[ends.advertised[node, "CLIENT"]] == ends.bound[node, "CLIENT"]
         assert behind[ends.advertised[node, "BROKER"]] == ends.bound[node, "BROKER"]
+        assert behind[ends.advertised[node, "CONTROLLER"]] == ends.bound[node, "CONTROLLER"]
         for other in (1, 2, 3):
             assert behind[ends.voters[node, other]] == ends.bound[other, "CONTROLLER"]
     assert not set(listening) & set(ends.bound.values())
