@@ -176,8 +176,7 @@ def _steps(story: StoryFile) -> Iterator[str]:
 def _body(story: StoryFile) -> str:
     """What the JUnit test does; empty if none can be written."""
     try:
-        scene, _ = scene_of(story.behaviour, story.constants)
-        return scene.test()
+        return scene_of(story.behaviour, story.constants).test()
     except UserError:
         return ""
 

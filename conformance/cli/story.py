@@ -16,7 +16,7 @@ from conformance.files import check_file, written_aside
 from conformance.kafka.jars import NEWEST, chosen_jars
 from conformance.report import page
 from conformance.report.text import printable
-from conformance.stages.story import StoryFile, junit_of, read_story
+from conformance.stages.story import StoryFile, junit_of, read_story, script_of
 from conformance.story.behaviour import end_lines, step_lines
 from conformance.story.exhibit import exhibit
 from conformance.story.scene import scene_of
@@ -38,6 +38,9 @@ def story(
     junit: Annotated[
         bool, typer.Option("--junit", help="A JUnit test of Kafka's own classes.")
     ] = False,
+    script: Annotated[
+        bool, typer.Option("--script", help="A Python script of requests to a broker's port.")
+    ] = False,
     kafka: Annotated[
         str | None,
         typer.Option(help="Of --junit: the release.", show_default=NEWEST),
@@ -50,11 +53,12 @@ def story(
 ) -> None:
     """Tell or draw the behaviour of an ITF file: a divergence, a counterexample.
 
-    --junit writes a divergence of Kafka's classes as a test that needs nothing of kconform.
+    --junit writes a divergence of Kafka's classes as a test that needs nothing of kconform,
+    --script that of a broker at its port as a script that needs nothing but kio.
     """
     with session("story", as_json=False):
-        if svg + html + junit > 1:
-            raise UserError("Give one of --svg, --html and --junit.")
+        if svg + html + junit + script > 1:
+            raise UserError("Give one of --svg, --html, --junit and --script.")
         if not junit and (kafka or kafka_lib):
             raise UserError(
                 "--kafka and --kafka-lib say whose classes --junit is for: give it, too."
@@ -64,6 +68,8 @@ def story(
         story_file = read_story(file, model)
         if junit:
             text = junit_of(file, story_file, chosen_jars(kafka, kafka_lib))
+        elif script:
+            text = script_of(story_file)
         else:
             text = _drawn(story_file, as_page=html) if svg or html else _text(story_file)
         if output is None:

@@ -16,6 +16,7 @@ from conformance.story.itf import about, behaviour_of
 from conformance.story.picture import Picture
 from conformance.systems.kafka.factory import KafkaFactory
 from conformance.systems.kafka.junit import junit_test
+from conformance.systems.wire.script import script
 from conformance.tla import load_trace
 
 
@@ -64,6 +65,14 @@ def junit_of(path: Path, story: StoryFile, jars: KafkaJars) -> str:
     known = KafkaFactory(jars.version, client=jars.version).deviations()  # the client's, too
     deviation = next((item for item in known if item.path == path.name), None)
     return junit_test(story.behaviour, story.constants, jars, deviation)
+
+
+def script_of(story: StoryFile) -> str:
+    """A script of raw requests to a broker at its port (systems/wire/script).
+
+    UserError if the file is no departure that is seen there.
+    """
+    return script(story.behaviour, story.constants, story.title)
 
 
 def _picture(wanted: str | None, named: str) -> Picture | None:

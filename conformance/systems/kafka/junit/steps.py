@@ -16,12 +16,13 @@ _OUTER = 2
 
 
 class Unsayable(UserError):
-    """A behaviour that no JUnit test can be written of."""
+    """A behaviour that no test, and no script for a port, can be written of."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"No JUnit test can be written of this file: {reason}. Take a divergence that kconform "
-            "has saved of a system kafka-VERSION; `kconform story FILE` tells any other file."
+            f"Neither a test nor a script can be written of this file: {reason}. Take a divergence "
+            "that kconform has saved, for --junit of a system kafka-VERSION, for --script of a "
+            "broker at its port; `kconform story FILE` tells any other file."
         )
 
 

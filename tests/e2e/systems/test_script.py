@@ -1,0 +1,68 @@
+"""Findings at a port as scripts of raw requests: red where a fault is planted, green elsewhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from conformance.bugs.fault import load_catalogue, relocated
+from conformance.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[3]
+FAULTS = ROOT / "conformance" / "systems" / "group" / "faults.toml"
+FAULT, MODEL = "D11", "group/static-restart-2m"
+DELAY = 1_500
+
+
+@contextmanager
+def served(folder: Path = ROOT, delay: int = DELAY) -> Iterator[str]:
+    """The address of the server of this folder's `impl`, in a process of its own."""
+    command = [sys.executable, "-m", "impl.wire", "--port", "0", "--topic", "topic=2"]
+    command += ["--initial-delay-ms", str(delay), "--min-session-ms", "10"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1]
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+def run(script: Path, address: str) -> subprocess.CompletedProcess[str]:
+    """In a folder where nothing of ours can be imported by chance."""
+    command = [sys.executable, "-I", str(script), address]
+    return subprocess.run(
+        command, cwd=script.parent, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def write(story: Path, script: Path) -> bool:
+    """Whether a script can be written of the divergence."""
+    command = ["story", str(story), "--script", "-o", str(script)]
+    return CliRunner().invoke(app, command).exit_code == 0
+
+
+def test_a_script_is_red_at_the_fault_that_it_was_written_of_and_green_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (wanted,) = (each for each in load_catalogue(FAULTS).faults if each.id == FAULT)
+    script = tmp_path / "script.py"
+    with relocated(wanted) as folder:
+        with served(folder, delay=150) as address:
+            system = f"wire:{address}?initial-delay=150&groups=24"
+            replayed = CliRunner().invoke(app, ["replay", MODEL, "--system", system])
+        assert replayed.exit_code == 1, replayed.output
+        assert any(write(story, script) for story in sorted(tmp_path.rglob("*.itf.json")))
+        with served(folder) as address:
+            red = run(script, address)
+    with served() as address:
+        green = run(script, address)
+
+    assert (red.returncode, green.returncode) == (1, 0), (red.stderr, green.stderr)
+    assert "AssertionError" in red.stderr
+    assert "conformance" not in script.read_text()

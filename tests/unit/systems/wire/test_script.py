@@ -1,0 +1,80 @@
+"""Divergences at a port as scripts: what can be said, how it reads, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UserError
+from conformance.stages.story import read_story, script_of
+from conformance.systems.kafka.factory import KafkaFactory
+
+KFAKE = Path(__file__).resolve().parents[4] / "docs" / "cards" / "kfake"
+NO_ERROR = 'assert answer.error_code.name.upper() == "NONE"'
+STARVED = "group-protocols-2m-replay-HandleSyncGroup-not-allowed-channel-groupState.itf.json"
+
+
+def lines_of(name: str) -> list[str]:
+    """What the script does, without its helpers; a script that is no Python fails here."""
+    text = script_of(read_story(KFAKE / name))
+    compile(text, name, "exec")
+    lines = [line for line in text.splitlines() if line]
+    return lines[lines.index('m1 = Client("m1")') :]
+
+
+def test_a_script_reads_as_its_story() -> None:
+    assert lines_of(STARVED) == [
+        'm1 = Client("m1")',
+        'm2 = Client("m2")',
+        'm2.join("", "range")',
+        'm1.join("", "range", "sticky")',
+        "m1.channel.is_answered(PATIENCE)",
+        "m2.channel.is_answered(PATIENCE)",
+        "m2.answer()",
+        "# when",
+        "m2.sync(m2.member_id, 1, {'m1': [0], 'm2': [1]})",
+        "# then",
+        'assert group_state() == "Stable", "state of the group"',
+        "answer = m1.answer()",
+        f'{NO_ERROR}, f"m1 is answered {{answer.error_code.name}}"',
+        "assert answer.generation_id == 1, answer",
+        'assert answer.protocol_name == "range", answer',
+        'assert client_of(answer.leader) == "m2", answer',
+        "answer = m2.answer()",
+        f'{NO_ERROR}, f"m2 is answered {{answer.error_code.name}}"',
+        'assert list(answer.assignment) == [1], "partitions of m2"',
+    ]
+
+
+def test_who_has_to_wait_is_not_answered() -> None:
+    name = "group-protocols-2m-replay-HandleJoinGroup-not-allowed-channel.itf.json"
+
+    assert lines_of(name)[-1] == 'assert not m2.channel.is_answered(0), "m2 waits for its answer"'
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("group-member-threads-1m-replay-ExpireSession-not-allowed-channel-groupState", "Expire"),
+        ("group-store-failure-2m-replay-ProcessJoinGroup-refused", "does not end where an impl"),
+    ],
+)
+def test_what_no_script_can_bring_about_is_refused_with_a_reason(name: str, reason: str) -> None:
+    with pytest.raises(UserError, match=f"a script can be written of this file: .*{reason}"):
+        script_of(read_story(KFAKE / f"{name}.itf.json"))
+
+
+@pytest.mark.parametrize("path", ["re-elected-leader", "kafka-19367", "first-epoch-two"])
+def test_other_protocols_are_refused(path: str) -> None:
+    story = read_story(KafkaFactory("4.4.0").file(f"{path}.itf.json"))
+
+    with pytest.raises(UserError, match="for groups of the classic protocol only"):
+        script_of(story)
+
+
+def test_a_difference_that_nobody_sees_at_a_port_is_refused() -> None:
+    story = read_story(KafkaFactory("4.4.0").file("replaced-member-not-new.itf.json"))
+
+    with pytest.raises(UserError, match="nobody sees at a port what differs at its end: newMember"):
+        script_of(story)
