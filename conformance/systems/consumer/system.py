@@ -13,9 +13,9 @@ from conformance.systems.wire.consumer.member import (
     OF_A_MEMBER,
     Commit,
     CommitAnswer,
+    ConsumerProcess,
     Heartbeat,
     HeartbeatAnswer,
-    ConsumerProcess,
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings
 from conformance.tla import Action, Value
