@@ -98,6 +98,12 @@ ReplacedOwnsNothing ==
        /\ \E other \in Members : InstanceOf[other] = InstanceOf[m] /\ IsRegistered(other)'
        => consumer[m].owned = {}]_vars
 
+\* What a static member had when it left for a while stays its own until it is replaced or expires.
+StaticKeeps ==
+  [][\A m \in Members :
+       IsRegistered(m) /\ IsRegistered(m)' /\ memberEpoch'[m] = StaticLeaveEpoch =>
+         assignedPartitions'[m] = assignedPartitions[m]]_vars
+
 (***************************************************************************)
 (* Commits: what a member commits is what the next owner begins with.      *)
 (***************************************************************************)

@@ -209,11 +209,14 @@ HandleLeave(m) ==
   /\ channel' = [channel EXCEPT ![m] = Answer(LeaveEpoch)]
   /\ UNCHANGED <<consumer, commit>>
 
-\* consumerGroupStaticMemberGroupLeave: its partitions are kept for whoever comes back.
+\* What it has is kept for whoever comes back, and its session goes on.
+LeftForAWhile(k) == [k EXCEPT !.epoch = StaticLeaveEpoch, !.revoking = {}]
+
+\* consumerGroupStaticMemberGroupLeave.
 HandleStaticLeave(m) ==
   /\ channel[m].type = "Request" /\ channel[m].epoch = StaticLeaveEpoch
   /\ Error(m, channel[m]) = "NONE"
-  /\ MembersBecome([AllMembers EXCEPT ![m].epoch = StaticLeaveEpoch, ![m].revoking = {}])
+  /\ MembersBecome([AllMembers EXCEPT ![m] = LeftForAWhile(Member(m))])
   /\ channel' = [channel EXCEPT ![m] = Answer(StaticLeaveEpoch)]
   /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, consumer, commit>>
 

@@ -11,7 +11,9 @@ from conformance.systems.wire.consumer.member import Commit, ConsumerProcess
 from impl.coordinator.group.member import ConsumerGroupMember
 
 
-def group_inside(coordinator: DrivenCoordinator, senders: Mapping[str, ConsumerProcess]) -> GroupInside:
+def group_inside(
+    coordinator: DrivenCoordinator, senders: Mapping[str, ConsumerProcess]
+) -> GroupInside:
     """The group now. SystemFailed if it has a target for who is not in it."""
     group = coordinator.group
     if group is None:

@@ -13,9 +13,9 @@ from conformance.systems.wire.consumer.member import (
     OF_A_MEMBER,
     Commit,
     CommitAnswer,
+    ConsumerProcess,
     Heartbeat,
     HeartbeatAnswer,
-    ConsumerProcess,
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings
 from conformance.tla import Action, Value
@@ -35,11 +35,14 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
 
     variables = ("groupEpoch", "assignmentEpoch", *OF_MEMBER, "consumer", "channel", "commit")
     repeatable = True
+    offerable = frozenset(_TIMERS)
 
     def __init__(self, settings: ConsumerSettings, constants: Mapping[str, Value]) -> None:
         super().__init__(settings)
-        self._epochs = constants["Epochs"]
-        self.offerable = frozenset(_TIMERS if constants["Expiries"] is True else ())
+        epochs = constants["Epochs"] if constants["Expiries"] is True else frozenset()
+        assert isinstance(epochs, frozenset), "a set of numbers"
+        self._expiring = epochs
+        """The group epochs in which the model lets timers run out."""
         self._rewinder = Rewinder(self, apart=(self._known,))
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
@@ -79,14 +82,17 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
     # ---- Offers ----------------------------------------------------------------------------
 
     def offers(self) -> frozenset[Action]:
-        """The members' timers that run: time alone lets them run out."""
+        """The members' timers that run: time alone lets them run out.
+
+        Where the model's bounds let nobody expire, only the timers of members that are gone: they
+        must not run anywhere.
+        """
         group, running = self._coordinator.group, self._coordinator.timers
-        assert isinstance(self._epochs, frozenset), "a set of numbers"
-        if group is None or not self.offerable or group.group_epoch not in self._epochs:
-            return frozenset()  # the model's bounds end here
+        present = frozenset() if group is None else frozenset(group.members())
+        bounded = group is None or group.group_epoch not in self._expiring
         return frozenset(
             Action(name, (member,))
             for name, key_of in _TIMERS.items()
             for member in self._members
-            if key_of(GROUP, member) in running
+            if key_of(GROUP, member) in running and not (bounded and member in present)
         )

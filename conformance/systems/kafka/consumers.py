@@ -37,9 +37,9 @@ from conformance.systems.wire.consumer.inside import (
 from conformance.systems.wire.consumer.member import (
     Commit,
     CommitAnswer,
+    ConsumerProcess,
     Heartbeat,
     HeartbeatAnswer,
-    ConsumerProcess,
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings
 from conformance.systems.wire.consumer.requests import (
@@ -229,13 +229,13 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
             self._clients, name, instance, self._settings.partitions, self._offsets_sent
         )
 
-    def _heartbeat(self, member: ConsumerProcess, sent: Heartbeat) -> HeartbeatAnswer:
+    def _heartbeat(self, member: ConsumerProcess, _sent: Heartbeat) -> HeartbeatAnswer:
         assert isinstance(member, JavaConsumer), "all members are"
         frame = self._exchange(_HEARTBEAT, member.heartbeat_frame)
         member.heartbeat_frame = frame
         return heartbeat_answer(self._read(_HEARTBEAT, frame), _GROUP)
 
-    def _commit(self, member: ConsumerProcess, sent: Commit, offset: int) -> CommitAnswer:
+    def _commit(self, member: ConsumerProcess, sent: Commit, _offset: int) -> CommitAnswer:
         assert isinstance(member, JavaConsumer), "all members are"
         frame = self._exchange(_COMMIT, member.commit_frame)
         member.commit_frame = frame

@@ -1,4 +1,4 @@
-"""A member of KIP-848 whose consumer is Kafka's: its managers of membership, heartbeats and commits."""
+"""A member of KIP-848 whose consumer is Kafka's, with its membership, heartbeats and commits."""
 
 from __future__ import annotations
 
@@ -187,8 +187,10 @@ class JavaConsumer:
 
 
 def _owned(body: Entity) -> frozenset[int] | None:
-    """The partitions that a heartbeat names. One that leaves owns nothing, whether it says so or has
-    said so before: the coordinator does not ask."""
+    """The partitions that a heartbeat names; None if it names none.
+
+    Who leaves owns nothing, whether it says so or has said so before: the coordinator does not ask.
+    """
     if body.topic_partitions is None:
         return frozenset() if int(body.member_epoch) < 0 else None
     return frozenset(int(index) for topic in body.topic_partitions for index in topic.partitions)

@@ -1,4 +1,4 @@
-"""Kafka's own Java consumers as members of a group of KIP-848: each client with each coordinator."""
+"""Kafka's own Java consumers as members of KIP-848: each client with each coordinator."""
 
 from __future__ import annotations
 

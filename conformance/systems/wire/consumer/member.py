@@ -177,7 +177,7 @@ def _after(consumer: ConsumerState, answer: HeartbeatAnswer) -> ConsumerState:
 
 
 class ConsumerProcess(Protocol):
-    """A consumer as it is driven, whoever's it is: a method for each of its steps (`OF_A_MEMBER`)."""
+    """A consumer as it is driven, whoever's it is: a method for each of `OF_A_MEMBER`."""
 
     name: str
     instance: str | None

@@ -22,6 +22,7 @@ import java.util.function.Function;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.internals.ClusterResourceListeners;
 import org.apache.kafka.common.metrics.Metrics;
@@ -218,7 +219,13 @@ final class ConsumerMember {
   /** KafkaConsumer.unsubscribe with its callback, up to the last heartbeat. */
   void leave() {
     Kafka.call(membership, "leaveGroup");
-    poll();
+    while (!events.isEmpty()) {
+      if (isAssignment(events.peek())) { // KAFKA-20428
+        future(events.remove()).completeExceptionally(new KafkaException("the consumer unsubscribes"));
+      } else {
+        runCallback();
+      }
+    }
     heartbeat();
   }
 
@@ -237,11 +244,21 @@ final class ConsumerMember {
 
   /** A callback's name, by Kafka; empty for an error that poll throws. */
   private static String method(Object event) {
-    return switch (event.getClass().getSimpleName()) {
-      case "PartitionsAssignedEvent" -> "ON_PARTITIONS_ASSIGNED"; // from 4.3 on an event of its own
-      case "ErrorEvent" -> "";
-      default -> ((Enum<?>) Kafka.call(event, "methodName")).name();
-    };
+    if (isAssignment(event)) {
+      return "ON_PARTITIONS_ASSIGNED";
+    }
+    return event.getClass().getSimpleName().equals("ErrorEvent")
+        ? ""
+        : ((Enum<?>) Kafka.call(event, "methodName")).name();
+  }
+
+  /** From 4.3 on what is assigned is an event of its own. */
+  private static boolean isAssignment(Object event) {
+    return event.getClass().getSimpleName().equals("PartitionsAssignedEvent");
+  }
+
+  private static CompletableFuture<?> future(Object event) {
+    return (CompletableFuture<?>) Kafka.call(event, "future");
   }
 
   /** As AsyncKafkaConsumer.BackgroundEventProcessor. */
@@ -255,12 +272,12 @@ final class ConsumerMember {
         return;
       }
     }
-    ((CompletableFuture<?>) Kafka.call(event, "future")).complete(null);
+    future(event).complete(null);
   }
 
   @SuppressWarnings("unchecked")
   private Collection<TopicPartition> added(Object event) {
-    if (!event.getClass().getSimpleName().equals("PartitionsAssignedEvent")) {
+    if (!isAssignment(event)) {
       return removed(event);
     }
     Collection<TopicPartition> added = (Collection<TopicPartition>) Kafka.call(event, "addedPartitions");
