@@ -1,9 +1,9 @@
 """The kill table through the port: faults of our own server, found by nothing but requests.
 
-Each fault of the group coordinator and of idempotent produce (faults.toml in
-conformance/systems/group and conformance/systems/produce) is put into a copy of impl/, which is
-served by `python -m impl.wire`; the suites of the fault's models are driven through its port until
-a test disagrees. docs/bugs.md keeps a table. Exit code 1 if a fault that a port can show is not
+Each fault of the group coordinator, of idempotent produce and of transactions (faults.toml in
+conformance/systems/group, produce and transaction) is put into a copy of impl/, which is served by
+`python -m impl.wire`; the suites of the fault's models are driven through its port until a test
+disagrees. docs/bugs.md keeps a table. Exit code 1 if a fault that a port can show is not
 found, or if the clean copy disagrees.
 
 Run: python experiments/wire_faults.py [FAULT ...] [--budget SECONDS] [--clean]
@@ -29,6 +29,11 @@ SYSTEMS = ROOT / "conformance" / "systems"
 AT_A_PORT = {
     "group": (),
     "produce": ("produce/bench/retries-1b", "produce/bumps-1b", "produce/bench/window-1b"),
+    "transaction": (
+        "transaction/port-v2",
+        "transaction/port-v2-instances",
+        "transaction/port-v1-instances",
+    ),
 }
 """The catalogues, and models that a port takes beside those of a fault: Kafka's window has five
 batches."""
@@ -38,7 +43,9 @@ NOT_DRIVEN = {
     "D5": "ExpireNewMember takes five minutes (NewMemberJoinTimeoutMs) and is not driven",
     "G1": "it takes a fail-over, and our server has no second broker",
     "Q1": "it takes a restart, and no request restarts a broker",
-    **dict.fromkeys(("Q5", "Q6", "Q7", "Q8"), ONE_REPLICA),
+    **dict.fromkeys(("Q5", "Q6", "Q7", "Q8", "Y4", "Y6"), ONE_REPLICA),
+    "Y3": "our server appends at once, so nothing is ever pending",
+    "Y8": "it takes a fail-over, and our server has no second broker",
 }
 """Faults that a port could show, and why no suite does."""
 
