@@ -37,6 +37,11 @@ AT_A_PORT = {
 }
 """The catalogues, and models that a port takes beside those of a fault: Kafka's window has five
 batches."""
+FIRST = {
+    **dict.fromkeys(("Y1", "Y10", "Y13", "Y15"), "transaction/port-v2-instances"),
+    "Y14": "transaction/port-v1-instances",
+}
+"""The models of a port by which a fault is likely to be found."""
 CLIENT = ("group/client/", "producer/")
 ONE_REPLICA = "it takes a second replica, and our server has none"
 NOT_DRIVEN = {
@@ -100,7 +105,9 @@ def _words(result: ReplayResult) -> str:
 def models_of(catalogue: Catalogue, fault: Fault | None = None) -> Sequence[str]:
     """Those of a fault, or of all faults, that may find it through a port."""
     own = fault.models if fault is not None else ()
-    return (*(own or catalogue.models), *AT_A_PORT[catalogue.system])
+    first = FIRST.get("" if fault is None else fault.id)
+    at_a_port = sorted(AT_A_PORT[catalogue.system], key=lambda model: model != first)
+    return (*(own or catalogue.models), *at_a_port)
 
 
 def row(fault: Fault, text: str, outcome: Outcome) -> str:

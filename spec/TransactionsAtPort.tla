@@ -148,11 +148,17 @@ RepeatBatch(p, t, s) ==
        /\ LeavesEntryOf(p, m)
 RefuseBatch(p, t, s) ==
   /\ Quiet /\ \E m \in BatchesFor(p, t, s) : IsRefused(p, m) /\ LeavesEntryOf(p, m)
-RefuseBlocked(p, t, s) ==
+\* Kafka's choice. A broker that takes the batch harms nobody: it overrides this (docs/wire.md).
+TakesBlocked == FALSE
+ProduceBlocked(p, t, s) ==
   /\ Quiet
   /\ \E m \in BatchesFor(p, t, s) :
        /\ NeedsVerification(p, m) /\ WillBeVerified(p, m) /\ IsAppendable(p, m) /\ IsBlocked(p, m)
-  /\ Nothing
+       /\ IF TakesBlocked
+          THEN /\ WithAppended(p, DataRecord(m)) /\ Clears(p) /\ UNCHANGED leaderChanges
+               /\ ShownWithoutEntry(p)
+          ELSE UNCHANGED partitions /\ Shown
+  /\ UNCHANGED <<coordination, requests, clients, applications>>
 
 SentMarkers(p, t, e) ==
   {m \in requests : m.type = "Marker" /\ m.partition = p /\ m.txn = t /\ m.coordinatorEpoch = e}
@@ -195,7 +201,7 @@ PortNext ==
   \/ \E c \in Coordinators, i \in Clients, p \in Partitions : RefuseAddPartition(c, i, p)
   \/ \E p \in Partitions, t \in Transactions, s \in Sequences : RepeatBatch(p, t, s)
   \/ \E p \in Partitions, t \in Transactions, s \in Sequences : RefuseBatch(p, t, s)
-  \/ \E p \in Partitions, t \in Transactions, s \in Sequences : RefuseBlocked(p, t, s)
+  \/ \E p \in Partitions, t \in Transactions, s \in Sequences : ProduceBlocked(p, t, s)
   \/ \E p \in Partitions, t \in Transactions, e \in Tenures : RepeatMarker(p, t, e)
   \/ \E p \in Partitions, t \in Transactions, e \in Tenures : RefuseMarker(p, t, e)
   \/ \E p \in Partitions, t \in Transactions, e \in Tenures : BrokerWrites(p, t, e)
@@ -209,7 +215,7 @@ PortNext ==
 
 (***************************************************************************)
 (* Not promised in version 1: that a late copy of a batch leaves the next  *)
-(* transaction alone. Its first batch is refused until it is aborted.      *)
+(* transaction alone: Kafka refuses its first batch until it is aborted.   *)
 (***************************************************************************)
 NewBatchesAreTaken ==
   \A i \in Clients : InTransaction(i) =>

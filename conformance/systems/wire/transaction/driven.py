@@ -79,10 +79,8 @@ class DrivenTransaction:
             "RefuseEnd": lambda _c, t, commits: self._end_again(t, commits, refused=True),
             "RefuseAddPartition": self._refuse_partition,
             "RepeatBatch": lambda p, t, s: self._produce_again(p, t, s, refused=False),
-            **dict.fromkeys(
-                ("RefuseBatch", "RefuseBlocked"),
-                lambda p, t, s: self._produce_again(p, t, s, refused=True),
-            ),
+            "RefuseBatch": lambda p, t, s: self._produce_again(p, t, s, refused=True),
+            "ProduceBlocked": self._produce_blocked,
             "RepeatMarker": lambda p, t, _e: self._mark_again(p, t, refused=False),
             "RefuseMarker": lambda p, t, _e: self._mark_again(p, t, refused=True),
             "BrokerWrites": self._marker_is_written,
@@ -251,6 +249,13 @@ class DrivenTransaction:
     def _produce_again(self, partition: str, txn: int, sequence: int, *, refused: bool) -> None:
         batch = self._batches[partition, txn, sequence]
         self._again("Produce", self._write(batch), refused=refused)
+
+    def _produce_blocked(self, partition: str, txn: int, sequence: int) -> None:
+        """The broker may take the batch."""
+        batch = self._batches[partition, txn, sequence]
+        self.look.forget()
+        if self._write(batch) == NONE:
+            self._written.add(batch)
 
     def _mark_again(self, partition: str, txn: int, *, refused: bool) -> None:
         """The marker as its coordinator has sent it, on a connection of ours."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from conformance.systems.protocol import SystemFailed
+from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.shared.transaction.instance import TransactionBatch
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.transaction.requests import (
@@ -130,7 +130,9 @@ class Look:
         self._marked[partition].append(txn)
 
     def place_of(self, partition: str) -> Place:
-        """Where the partition is."""
+        """Where the partition is. Raises ActionRefused if that of offsets was never described."""
+        if partition not in self._places:
+            raise ActionRefused("DescribeTransactions has not shown the offsets' partition")
         return self._places[partition]
 
     def forget(self) -> None:
