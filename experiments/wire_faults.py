@@ -1,9 +1,9 @@
 """The kill table through the port: faults of our own server, found by nothing but requests.
 
-Each fault of the group coordinator and of idempotent produce (faults.toml in
-conformance/systems/group and conformance/systems/produce) is put into a copy of impl/, which is
-served by `python -m impl.wire`; the suites of the fault's models are driven through its port until
-a test disagrees. docs/bugs.md keeps a table. Exit code 1 if a fault that a port can show is not
+Each fault of the group coordinator, of idempotent produce and of transactions (faults.toml in
+conformance/systems/group, produce and transaction) is put into a copy of impl/, which is served by
+`python -m impl.wire`; the suites of the fault's models are driven through its port until a test
+disagrees. docs/bugs.md keeps a table. Exit code 1 if a fault that a port can show is not
 found, or if the clean copy disagrees.
 
 Run: python experiments/wire_faults.py [FAULT ...] [--budget SECONDS] [--clean]
@@ -29,16 +29,28 @@ SYSTEMS = ROOT / "conformance" / "systems"
 AT_A_PORT = {
     "group": (),
     "produce": ("produce/bench/retries-1b", "produce/bumps-1b", "produce/bench/window-1b"),
+    "transaction": (
+        "transaction/port-v2",
+        "transaction/port-v2-instances",
+        "transaction/port-v1-instances",
+    ),
 }
 """The catalogues, and models that a port takes beside those of a fault: Kafka's window has five
 batches."""
+FIRST = {
+    **dict.fromkeys(("Y1", "Y10", "Y13", "Y15"), "transaction/port-v2-instances"),
+    "Y14": "transaction/port-v1-instances",
+}
+"""The models of a port by which a fault is likely to be found."""
 CLIENT = ("group/client/", "producer/")
 ONE_REPLICA = "it takes a second replica, and our server has none"
 NOT_DRIVEN = {
     "D5": "ExpireNewMember takes five minutes (NewMemberJoinTimeoutMs) and is not driven",
     "G1": "it takes a fail-over, and our server has no second broker",
     "Q1": "it takes a restart, and no request restarts a broker",
-    **dict.fromkeys(("Q5", "Q6", "Q7", "Q8"), ONE_REPLICA),
+    **dict.fromkeys(("Q5", "Q6", "Q7", "Q8", "Y4", "Y6"), ONE_REPLICA),
+    "Y3": "our server appends at once, so nothing is ever pending",
+    "Y8": "it takes a fail-over, and our server has no second broker",
 }
 """Faults that a port could show, and why no suite does."""
 
@@ -93,7 +105,9 @@ def _words(result: ReplayResult) -> str:
 def models_of(catalogue: Catalogue, fault: Fault | None = None) -> Sequence[str]:
     """Those of a fault, or of all faults, that may find it through a port."""
     own = fault.models if fault is not None else ()
-    return (*(own or catalogue.models), *AT_A_PORT[catalogue.system])
+    first = FIRST.get("" if fault is None else fault.id)
+    at_a_port = sorted(AT_A_PORT[catalogue.system], key=lambda model: model != first)
+    return (*(own or catalogue.models), *at_a_port)
 
 
 def row(fault: Fault, text: str, outcome: Outcome) -> str:

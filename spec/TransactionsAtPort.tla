@@ -25,9 +25,14 @@ EXTENDS Transactions
 (*   reads[p]      Fetch and ListOffsets with read_committed; of an        *)
 (*                 offsets partition what OffsetFetch gives                *)
 (*   producers[p]  DescribeProducers                                       *)
+(* And what a request that had no effect leaves behind:                    *)
+(*   lowest[p]     VerificationStateEntry.lowestSequence, of an entry of   *)
+(*                 the present epoch; NoSequence if there is none          *)
 (***************************************************************************)
-VARIABLES reads, producers
-portVars == <<vars, reads, producers>>
+VARIABLES reads, producers, lowest
+portVars == <<vars, reads, producers, lowest>>
+
+NoSequence == MaxBatches
 
 Named(record) == <<record.txn, record.sequence>>
 LatestOf(places) == IF places = {} THEN {} ELSE {Last(places)}
@@ -50,14 +55,18 @@ ProducerIn(records) ==
        coordinatorEpoch |-> IF markers = {} THEN 0 ELSE records[Last(markers)].coordinatorEpoch,
        start |-> First(OpenIn(records, Producer)) - 1]
 
-Shown ==
+Seen ==
   /\ reads' = [p \in Partitions |-> ReadFrom(p, log'[p], highWatermark'[p])]
   /\ producers' = [p \in Partitions |-> ProducerIn(log'[p])]
+Shown == Seen /\ UNCHANGED lowest
+\* What is appended clears the entry.
+ShownWithoutEntry(p) == Seen /\ lowest' = [lowest EXCEPT ![p] = NoSequence]
 
 PortInit ==
   /\ Init
   /\ reads = [p \in Partitions |-> ReadFrom(p, <<>>, 0)]
   /\ producers = [p \in Partitions |-> ProducerIn(<<>>)]
+  /\ lowest = [p \in Partitions |-> NoSequence]
 
 Quiet == verifying = {} /\ \A c \in Coordinators : Idle(c)
 Nothing == UNCHANGED vars /\ Shown
@@ -86,11 +95,15 @@ IsKnownAt(c, p, m) ==
   /\ Version2 \/ (Now(c).state = "Ongoing" /\ p \in Now(c).parts)
 WillBeVerified(p, m) == \E c \in Coordinators : IsKnownAt(c, p, m)
 
+\* A batch that was let in and not appended keeps later ones out, so that none overtakes it
+\* (KAFKA-14920). In version 1 it may be one of the transaction before.
+IsBlocked(p, m) == m.sequence > lowest[p]
+
 ProduceFirst(p, t, s) ==
   /\ Quiet
-  /\ \E m \in BatchesFor(p, t, s) : WillBeVerified(p, m)
+  /\ \E m \in BatchesFor(p, t, s) : WillBeVerified(p, m) /\ ~IsBlocked(p, m)
   /\ StartVerification(p, t, s) /\ Shown
-Produce(p, t, s) == Quiet /\ AppendBatch(p, t, s) /\ Shown
+Produce(p, t, s) == Quiet /\ AppendBatch(p, t, s) /\ ShownWithoutEntry(p)
 
 (***************************************************************************)
 (* Requests that come too late, or once more.                              *)
@@ -114,23 +127,42 @@ RefuseAddPartition(c, i, p) ==
   /\ Now(c).epoch # clients[i].epoch
   /\ Nothing
 
-\* A batch of the open transaction is known by its sequence.
+\* A batch of this epoch is known by its sequence.
 IsDuplicate(p, m) ==
-  /\ p \notin OffsetsPartitions /\ IsOpenAt(p, m.epoch) /\ CopiesIn(p, DataRecord(m)) # {}
+  /\ p \notin OffsetsPartitions /\ m.epoch = StoredEpoch(p) /\ CopiesIn(p, DataRecord(m)) # {}
 IsRefused(p, m) ==
-  \/ m.epoch < StoredEpoch(p)
+  \/ ~EpochIsCurrent(p, m)
   \/ NeedsVerification(p, m) /\ ~WillBeVerified(p, m)
 
+\* UnifiedLog.maybeStartTransactionVerification, for a batch that is not appended.
+LeavesEntryOf(p, m) ==
+  /\ UNCHANGED vars /\ Seen
+  /\ lowest' = [lowest EXCEPT ![p] =
+       IF EpochIsCurrent(p, m) /\ NeedsVerification(p, m) /\ p \notin OffsetsPartitions
+       THEN Lesser(@, m.sequence) ELSE @]
+
 RepeatBatch(p, t, s) ==
-  /\ Quiet /\ \E m \in BatchesFor(p, t, s) : EpochIsCurrent(p, m) /\ IsDuplicate(p, m)
-  /\ Nothing
+  /\ Quiet
+  /\ \E m \in BatchesFor(p, t, s) :
+       /\ IsDuplicate(p, m) /\ ~IsRefused(p, m)
+       /\ LeavesEntryOf(p, m)
 RefuseBatch(p, t, s) ==
-  /\ Quiet /\ \E m \in BatchesFor(p, t, s) : IsRefused(p, m)
-  /\ Nothing
+  /\ Quiet /\ \E m \in BatchesFor(p, t, s) : IsRefused(p, m) /\ LeavesEntryOf(p, m)
+\* Kafka's choice. A broker that takes the batch harms nobody: it overrides this (docs/wire.md).
+TakesBlocked == FALSE
+ProduceBlocked(p, t, s) ==
+  /\ Quiet
+  /\ \E m \in BatchesFor(p, t, s) :
+       /\ NeedsVerification(p, m) /\ WillBeVerified(p, m) /\ IsAppendable(p, m) /\ IsBlocked(p, m)
+       /\ IF TakesBlocked
+          THEN /\ WithAppended(p, DataRecord(m)) /\ Clears(p) /\ UNCHANGED leaderChanges
+               /\ ShownWithoutEntry(p)
+          ELSE UNCHANGED partitions /\ Shown
+  /\ UNCHANGED <<coordination, requests, clients, applications>>
 
 SentMarkers(p, t, e) ==
   {m \in requests : m.type = "Marker" /\ m.partition = p /\ m.txn = t /\ m.coordinatorEpoch = e}
-RepeatMarker(p, t, e) == Quiet /\ WriteMarker(p, t, e) /\ Shown
+RepeatMarker(p, t, e) == Quiet /\ WriteMarker(p, t, e) /\ ShownWithoutEntry(p)
 RefuseMarker(p, t, e) ==
   /\ Quiet /\ \E m \in SentMarkers(p, t, e) : ~IsValid(p, m)
   /\ Nothing
@@ -140,10 +172,10 @@ RefuseMarker(p, t, e) ==
 (***************************************************************************)
 BrokerWrites(p, t, e) ==
   /\ ~Quiet /\ \E m \in SentMarkers(p, t, e) : CopiesIn(p, MarkerRecord(m)) = {}
-  /\ WriteMarker(p, t, e) /\ Shown
+  /\ WriteMarker(p, t, e) /\ ShownWithoutEntry(p)
 BrokerAppends(p, t, s) ==
   /\ \E v \in verifying : v.isVerified /\ v.batch \in BatchesFor(p, t, s)
-  /\ AppendBatch(p, t, s) /\ Shown
+  /\ AppendBatch(p, t, s) /\ ShownWithoutEntry(p)
 BrokerAdds(c, p) == ~Quiet /\ AddPartitionOfLeader(c, p) /\ Shown
 BrokerVerifies(c, p) == ~Quiet /\ Verify(c, p) /\ Shown
 BrokerAcknowledges(c, t) == ~Quiet /\ AcknowledgeAppend(c, t) /\ Shown
@@ -169,6 +201,7 @@ PortNext ==
   \/ \E c \in Coordinators, i \in Clients, p \in Partitions : RefuseAddPartition(c, i, p)
   \/ \E p \in Partitions, t \in Transactions, s \in Sequences : RepeatBatch(p, t, s)
   \/ \E p \in Partitions, t \in Transactions, s \in Sequences : RefuseBatch(p, t, s)
+  \/ \E p \in Partitions, t \in Transactions, s \in Sequences : ProduceBlocked(p, t, s)
   \/ \E p \in Partitions, t \in Transactions, e \in Tenures : RepeatMarker(p, t, e)
   \/ \E p \in Partitions, t \in Transactions, e \in Tenures : RefuseMarker(p, t, e)
   \/ \E p \in Partitions, t \in Transactions, e \in Tenures : BrokerWrites(p, t, e)
@@ -179,4 +212,15 @@ PortNext ==
   \/ \E c \in Coordinators : BrokerFences(c)
   \/ \E c \in Coordinators, p \in Partitions : BrokerMarks(c, p)
   \/ \E c \in Coordinators : BrokerCompletes(c)
+
+(***************************************************************************)
+(* Not promised in version 1: that a late copy of a batch leaves the next  *)
+(* transaction alone: Kafka refuses its first batch until it is aborted.   *)
+(***************************************************************************)
+NewBatchesAreTaken ==
+  \A i \in Clients : InTransaction(i) =>
+    \A m \in SentIn(i) :
+      /\ NeedsVerification(m.partition, m) /\ WillBeVerified(m.partition, m)
+      /\ IsAppendable(m.partition, m)
+      => ~IsBlocked(m.partition, m)
 ===============================================================================

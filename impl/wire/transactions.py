@@ -24,7 +24,9 @@ from ..group.offsets_topic import GROUP_METADATA_TOPIC_NAME
 from ..log import Log
 from ..log_loader import load_log
 from ..producer_state.producer_append_info import AppendOrigin
-from ..records import MemoryRecords
+from ..producer_state.transactions import SENTINEL
+from ..record_format import ProducerInfo, Record
+from ..records import MemoryRecords, RecordBatch
 from ..scheduler import ImmediateScheduler
 from ..transaction.add_partitions_to_txn_manager import (
     AddPartitionsToTxnManager,
@@ -74,18 +76,22 @@ Answer = Callable[[Entity], None]
 TxnCommits = Callable[[TxnOffsetCommitRequest, CommitCallback], None]
 
 
+def _log_of(partition: TopicPartition, clock: Clock) -> Log:
+    return load_log(
+        partition,
+        f"{partition.topic}-{partition.partition}",
+        MemoryDisk(),
+        ImmediateScheduler(),
+        NoConcurrency(),
+        clock=clock,
+    )
+
+
 class LocalTransactionLog:
     """`TransactionStateLog` of one partition, whose leader has no followers."""
 
     def __init__(self, clock: Clock) -> None:
-        self._log = load_log(
-            TopicPartition(TOPIC, _PARTITION),
-            f"{TOPIC}-{_PARTITION}",
-            MemoryDisk(),
-            ImmediateScheduler(),
-            NoConcurrency(),
-            clock=clock,
-        )
+        self._log = _log_of(TopicPartition(TOPIC, _PARTITION), clock)
 
     def append_records(
         self, _partition: int, records: MemoryRecords, _timeout_ms: int, callback: AppendCallback
@@ -116,6 +122,8 @@ class Transactions:
         self._groups = groups
         self._find = find
         self._clock = clock
+        self._offsets_producers = _log_of(_OFFSETS, clock)
+        """The producers of the groups' offsets: the coordinator's own log knows none."""
         self._scanned_at = clock.milliseconds()
         scheduler = ImmediateScheduler()
         state_manager = TransactionStateManager(
@@ -273,20 +281,47 @@ class Transactions:
             )
             answer(make(module.TxnOffsetCommitResponse, throttle_time=NO_TIME, topics=topics))
 
-        error = Errors.INVALID_GROUP_ID
-        if request.group_id:
-            error = self.add_partitions.add_or_verify_transaction(
-                request.transactional_id,
-                ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
-                _OFFSETS,
-                _operation(received.version),
-            )
-        if error is Errors.NOT_ENOUGH_REPLICAS:
-            error = Errors.COORDINATOR_NOT_AVAILABLE  # as clients of a coordinator understand it
+        error = self._appended(request, received.version)
         if error is Errors.NONE:
             commit(request, answered)
         else:
             answered(commit_error(request.partitions, error))
+
+    def _appended(self, request: TxnOffsetCommitRequest, version: int) -> Errors:
+        """Note the producer, as a transactional write of the coordinator does it (no sequence)."""
+        if not request.group_id:
+            return Errors.INVALID_GROUP_ID
+        producer_id, epoch = request.producer_id, request.producer_epoch
+        log, operation = self._offsets_producers, _operation(version)
+        adds = operation is TransactionSupportedOperation.ADD_PARTITION
+        try:
+            guard = log.maybe_start_transaction_verification(producer_id, _NOBODY, epoch, adds)
+            if guard is not SENTINEL:
+                error = self.add_partitions.add_or_verify_transaction(
+                    request.transactional_id,
+                    ProducerIdAndEpoch(producer_id, epoch),
+                    _OFFSETS,
+                    operation,
+                )
+                # as clients of a coordinator understand it
+                if error is Errors.NOT_ENOUGH_REPLICAS:
+                    return Errors.COORDINATOR_NOT_AVAILABLE
+                if error is not Errors.NONE:
+                    return error
+            batch = RecordBatch.create(
+                (Record(request.group_id.encode()),),
+                producer=ProducerInfo(producer_id, epoch, 0),
+                is_transactional=True,
+            )
+            log.append_as_leader(
+                MemoryRecords((batch,)),
+                LEADER_EPOCH,
+                AppendOrigin.COORDINATOR,
+                verification_guard=guard,
+            )
+        except ApiException as raised:
+            return raised.error
+        return Errors.NONE
 
     # ---- ends ------------------------------------------------------------------------------
 
@@ -331,15 +366,22 @@ class Transactions:
         }
 
     def _write(self, marker: TxnMarkerEntry, partition: TopicPartition) -> Errors:
-        if partition == _OFFSETS:
-            self._groups.handle_txn_completion(
-                marker.producer_id, (partition.partition,), marker.is_commit
-            )
-            return Errors.NONE
         records = EndTransactionMarker(marker.is_commit, marker.coordinator_epoch).memory_records(
             self._clock.milliseconds(), marker.producer_id, marker.producer_epoch
         )
-        return self._logs.write_marker(partition, records, marker.transaction_version)
+        version = marker.transaction_version
+        if partition != _OFFSETS:
+            return self._logs.write_marker(partition, records, version)
+        try:
+            self._offsets_producers.append_as_leader(
+                records, LEADER_EPOCH, AppendOrigin.COORDINATOR, transaction_version=version
+            )
+        except ApiException as raised:
+            return raised.error
+        self._groups.handle_txn_completion(
+            marker.producer_id, (partition.partition,), marker.is_commit
+        )
+        return Errors.NONE
 
     def write_txn_markers(self, received: Received) -> Entity:
         """Of another broker, or of an administrator (KIP-664): whoever may ask is believed."""

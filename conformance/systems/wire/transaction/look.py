@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from conformance.systems.protocol import SystemFailed
+from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.shared.transaction.instance import TransactionBatch
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.transaction.requests import (
@@ -37,6 +37,16 @@ _POSITIONS = 100
 _FIRST_TENURE = 1
 _UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
 _NO_ENTRY = DescribedProducer(-1, -1, -1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class DrivenId:
+    """A transactional id with its producer id, its coordinator, and the group of its offsets."""
+
+    name: str
+    producer_id: int
+    coordinator: Port
+    group_id: str
 
 
 class Place(NamedTuple):
@@ -74,20 +84,15 @@ class Look:
     def __init__(
         self,
         requests: TransactionRequests,
-        coordinator: Port,
-        transactional_id: str,
-        producer_id: int,
+        driven: DrivenId,
         places: Mapping[str, Place],
         offsets: Sequence[str],
-        group_id: str,
     ) -> None:
         self._requests = requests
-        self._coordinator = coordinator
-        self._id = transactional_id
-        self._producer_id = producer_id
+        self._id, self._producer_id = driven.name, driven.producer_id
         self._places = dict(places)
         self._offsets = offsets
-        self._group = group_id
+        self._group = driven.group_id
         ends, _ = self.bounds(requests)
         self._bases = [ends[index] for index in range(requests.count)]
         self._marked: dict[str, list[int]] = {name: [] for name in (*places, *offsets)}
@@ -125,7 +130,9 @@ class Look:
         self._marked[partition].append(txn)
 
     def place_of(self, partition: str) -> Place:
-        """Where the partition is."""
+        """Where the partition is. Raises ActionRefused if that of offsets was never described."""
+        if partition not in self._places:
+            raise ActionRefused("DescribeTransactions has not shown the offsets' partition")
         return self._places[partition]
 
     def forget(self) -> None:

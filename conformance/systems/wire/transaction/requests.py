@@ -28,6 +28,7 @@ from conformance.systems.wire.port import Port
 TIMEOUT_MS = 60_000
 NONE = "NONE"
 DUPLICATE = "DUPLICATE_SEQUENCE_NUMBER"
+_NO_GROUP = "GROUP_ID_NOT_FOUND"
 _WAIT_MS = 10_000
 _BYTES = 1 << 20
 _LATEST = -1
@@ -386,9 +387,13 @@ def listed_offsets(answer: Any) -> dict[int, int]:
 
 
 def fetched_offset(answer: Any) -> tuple[str, int]:
-    """Of OffsetFetch: the error and the position."""
-    topics = answer.groups[0].topics if hasattr(answer, "groups") else answer.topics
-    ((partition,),) = (topic.partitions for topic in topics)
+    """Of OffsetFetch: the error and the position; an unknown group has none."""
+    of_group = answer.groups[0] if hasattr(answer, "groups") else answer
+    if error_name(of_group.error_code) == _NO_GROUP:
+        return NONE, _NOBODY
+    if not of_group.topics:
+        return error_name(of_group.error_code), _NOBODY
+    ((partition,),) = (topic.partitions for topic in of_group.topics)
     return error_name(partition.error_code), int(partition.committed_offset)
 
 

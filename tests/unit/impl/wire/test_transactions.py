@@ -193,15 +193,17 @@ class Session:
             state.current_txn_start_offset,
         )
 
-    def write_marker(self, version: int, epoch: int, *, commits: bool = True) -> Errors:
+    def write_marker(
+        self, version: int, epoch: int, *, commits: bool = True, topic: str = "orders"
+    ) -> Errors:
         module = module_of("write_txn_markers", version, "request")
-        topic = module.WritableTxnMarkerTopic(name="orders", partition_indexes=(0,))
+        where = module.WritableTxnMarkerTopic(name=topic, partition_indexes=(0,))
         marker = make(
             module.WritableTxnMarker,
             producer_id=FIRST_PRODUCER_ID,
             producer_epoch=epoch,
             transaction_result=commits,
-            topics=(topic,),
+            topics=(where,),
             coordinator_epoch=0,
             transaction_version=2,
         )
@@ -298,6 +300,17 @@ def test_offsets_show_once_they_are_committed(version: int, commits: bool) -> No
     assert session.committed_offset() == (Errors.UNSTABLE_OFFSET_COMMIT, -1)
     assert session.end(commits=commits)[0] is Errors.NONE
     assert session.committed_offset() == (Errors.NONE, 7 if commits else -1)
+
+
+def test_a_late_marker_leaves_the_offsets_of_the_next_transaction_pending() -> None:
+    session = Session(VERSION_2)
+    session.init()
+    session.commit_offset(7)
+    _, session.epoch = session.end(commits=True)
+    assert session.commit_offset(8) is Errors.NONE
+    late = session.write_marker(2, session.epoch, topic="__consumer_offsets")
+    assert late is Errors.INVALID_PRODUCER_EPOCH
+    assert session.committed_offset() == (Errors.UNSTABLE_OFFSET_COMMIT, -1)
 
 
 def test_a_transaction_that_takes_too_long_is_aborted() -> None:
