@@ -178,9 +178,9 @@ class ConsumerGroupScene(JUnitScene):
         last = len(self.scene) - 1
         sent = fn(self.scene.of(last - 1, "commit", self._asking))["partitions"]
         wanted = fn(expected[self._asking])
-        taken = groups.sorted_numbers(wanted["partitions"])
+        committed = groups.sorted_numbers(wanted["partitions"])
         answers = ", ".join(
-            f"{partition}, Errors.{_NONE if partition in taken else wanted['error']}"
+            f"{partition}, Errors.{_NONE if partition in committed else wanted['error']}"
             for partition in groups.sorted_numbers(sent)
         )
         yield f'assertEquals(Map.of({answers}), answer, "answers by partition");'
