@@ -36,7 +36,7 @@ _OUTSIDE = frozenset({"Unsubscribed", "Leaving"})
 """Its epoch is the one that it left with, and what it named is of its last membership."""
 
 
-class _BridgeMember(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeJavaConsumer(msgspec.Struct, frozen=True, array_like=True):
     """A member as the bridge writes it: ConsumerMember.java. Requests are (number, frame)."""
 
     state: str
@@ -49,7 +49,7 @@ class _BridgeMember(msgspec.Struct, frozen=True, array_like=True):
     sent: tuple[tuple[int, bytes], ...]
 
 
-_as_member = msgspec.json.Decoder(_BridgeMember).decode
+_as_member = msgspec.json.Decoder(_BridgeJavaConsumer).decode
 
 
 class JavaConsumer:
