@@ -12,7 +12,7 @@ from conformance.systems.shared.transaction.instance import (
     TransactionBatch,
     instance_of,
 )
-from conformance.systems.wire.transaction.look import DrivenId, Look, Origin
+from conformance.systems.wire.transaction.look import DrivenId, Look, RecordOrigin
 from conformance.systems.wire.transaction.requests import DUPLICATE, NONE, TransactionRequests
 from conformance.tla import Action, Value, make_function
 
@@ -24,7 +24,7 @@ _APPENDED, _ACKNOWLEDGED, _COMPLETED = "BrokerAppends", "BrokerAcknowledges", "B
 
 
 @dataclass(frozen=True, slots=True)
-class _Decision:
+class _EndDecision:
     """Which way a transaction ends, and the epoch of its markers."""
 
     epoch: int
@@ -32,7 +32,7 @@ class _Decision:
 
 
 @dataclass(slots=True)
-class _Notes:
+class _SentRequests:
     """What was sent and answered. EndTxn is known by its transaction and outcome, a batch by its
     partition, transaction and sequence, a marker by its partition and transaction."""
 
@@ -44,8 +44,8 @@ class _Notes:
     """The epoch that the end of a transaction was answered."""
     given: dict[str, int] = field(default_factory=dict)
     added: set[tuple[str, int, str]] = field(default_factory=set)
-    markers: dict[tuple[str, int], _Decision] = field(default_factory=dict)
-    decision: _Decision = _Decision(0, commits=False)
+    markers: dict[tuple[str, int], _EndDecision] = field(default_factory=dict)
+    decision: _EndDecision = _EndDecision(0, commits=False)
 
 
 class DrivenTransaction:
@@ -66,9 +66,9 @@ class DrivenTransaction:
         self._data, self._offsets = data, offsets
         self._instances = dict.fromkeys(clients, Instance())
         self._instances[_FIRST] = Instance().with_epoch(0)
-        self.origin = Origin(client=_FIRST)
+        self.origin = RecordOrigin(client=_FIRST)
         self.is_quiet, self._last_of_broker, self._begun = True, "", 0
-        self._notes = _Notes()
+        self._notes = _SentRequests()
         self._steps: Mapping[str, Callable[..., None]] = {
             "Begins": self._begin,
             "Sends": self._send,
@@ -172,11 +172,11 @@ class DrivenTransaction:
         if producer_id != self._driven.producer_id:
             raise ActionRefused(f"InitProducerId gave another producer id, {producer_id}")
         self._notes.given[client] = epoch
-        self.origin = Origin(client=client)
+        self.origin = RecordOrigin(client=client)
 
     def _request_fence(self, _coordinator: str) -> None:
         """InitProducerId; whoever sends it, must ask again."""
-        self._notes.decision = _Decision(self.look.epoch + _NEXT_EPOCH, commits=False)
+        self._notes.decision = _EndDecision(self.look.epoch + _NEXT_EPOCH, commits=False)
         self._under_way(_COMPLETED)
         error, _, _ = self._requests.init_producer_id(self._driven.coordinator, self._driven.name)
         if error != CONCURRENT:
@@ -202,16 +202,16 @@ class DrivenTransaction:
     def _goes_on_with(self, txn: int) -> None:
         """The transaction begins with its first partition."""
         is_open = self.look.state == "Ongoing"
-        self.origin = Origin(txn=self.origin.txn if is_open else txn)
+        self.origin = RecordOrigin(txn=self.origin.txn if is_open else txn)
 
     def _request_end(self, _coordinator: str, txn: int, commits: bool) -> None:
         epoch = self._notes.ends[txn, commits]
         bump = _NEXT_EPOCH if self._requests.is_version_2 else 0
-        self._notes.decision = _Decision(epoch + bump, commits)
+        self._notes.decision = _EndDecision(epoch + bump, commits)
         is_open = self.look.state == "Ongoing"
         self._under_way(_COMPLETED)
         self._ask_for_end(txn, commits)
-        self.origin = Origin(txn=self.origin.txn if is_open else 0, request=txn)
+        self.origin = RecordOrigin(txn=self.origin.txn if is_open else 0, request=txn)
 
     def _ask_for_end(self, txn: int, commits: bool) -> None:
         producer = (self._driven.producer_id, self._notes.ends[txn, commits])
