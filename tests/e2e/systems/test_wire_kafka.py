@@ -1,4 +1,4 @@
-"""KIP-848 through the port of a real broker: Kafka 4.4.0 under the suites of ConsumerGroup."""
+"""KIP-848 and transactions through the port of a real broker: Kafka 4.4.0 under their suites."""
 
 from __future__ import annotations
 
@@ -74,6 +74,14 @@ def test_without_them_a_deviation_is_a_finding(
     code, output = replay("consumer/leaves-2m", f"wire:{broker}", tmp_path, monkeypatch)
     assert code == 1, output
     assert "state not allowed" in output
+
+
+def test_kafka_agrees_in_transactions(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, output = replay("transaction/port-v2", f"wire:{broker}", tmp_path, monkeypatch)
+    assert " tests passed, 0 failed, 0 inconclusive" in output
+    assert code == 0, output
 
 
 TWO_OWNERS = """

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.systems.test_wire import served
+from tests.e2e.systems.test_wire import replay, served
 
 clients = pytest.mark.skipif(
     importlib.util.find_spec("confluent_kafka") is None, reason="needs the extra `clients`"
@@ -106,3 +107,12 @@ def test_librdkafkas_idempotent_producer_is_read(broker: str) -> None:
     reader.assign([TopicPartition("other", 0, 0)])
     assert read(reader, "v2") == ["v0", "v1", "v2"]
     reader.close()
+
+
+@pytest.mark.parametrize("model", ["transaction/port-v1", "transaction/port-v2"])
+def test_a_whole_suite_agrees_through_the_port(
+    model: str, broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, output = replay(model, f"wire:{broker}", tmp_path, monkeypatch)
+    assert " tests passed, 0 failed, 0 inconclusive" in output
+    assert code == 0, output

@@ -116,10 +116,14 @@ def broken(spec: str) -> set[str]:
     return {expect.violated for expect in expected if expect is not None and expect.violated}
 
 
+EXTENDED = {"TransactionsAtPort": "Transactions"}
+"""A root that takes the steps of another one as they are: what breaks a formula there is enough."""
+
+
 @pytest.mark.parametrize("spec", sorted({model.spec for model in MODELS}))
 def test_each_formula_has_a_model_that_breaks_it(spec: str) -> None:
     checked = set().union(*(formulas(model) for model in MODELS if model.spec == spec))
-    assert checked - broken(spec) == set()
+    assert checked - broken(spec) - broken(EXTENDED.get(spec, spec)) == set()
 
 
 def test_the_page_of_promises_names_each_formula_and_each_model_that_must_fail() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from conformance.systems.protocol import ActionRefused, step_of
 from conformance.systems.shared.transaction.instance import (
@@ -12,7 +12,7 @@ from conformance.systems.shared.transaction.instance import (
     TransactionBatch,
     instance_of,
 )
-from conformance.systems.wire.transaction.look import DrivenId, Look, Origin
+from conformance.systems.wire.transaction.look import DrivenId, Look, RecordOrigin
 from conformance.systems.wire.transaction.requests import DUPLICATE, NONE, TransactionRequests
 from conformance.tla import Action, Value, make_function
 
@@ -24,11 +24,28 @@ _APPENDED, _ACKNOWLEDGED, _COMPLETED = "BrokerAppends", "BrokerAcknowledges", "B
 
 
 @dataclass(frozen=True, slots=True)
-class _Decision:
+class _EndDecision:
     """Which way a transaction ends, and the epoch of its markers."""
 
     epoch: int
     commits: bool
+
+
+@dataclass(slots=True)
+class _SentRequests:
+    """What was sent and answered. EndTxn is known by its transaction and outcome, a batch by its
+    partition, transaction and sequence, a marker by its partition and transaction."""
+
+    batches: dict[tuple[str, int, int], TransactionBatch] = field(default_factory=dict)
+    written: set[TransactionBatch] = field(default_factory=set)
+    ends: dict[tuple[int, bool], int] = field(default_factory=dict)
+    """The epoch that it is sent with."""
+    answered: dict[int, int] = field(default_factory=dict)
+    """The epoch that the end of a transaction was answered."""
+    given: dict[str, int] = field(default_factory=dict)
+    added: set[tuple[str, int, str]] = field(default_factory=set)
+    markers: dict[tuple[str, int], _EndDecision] = field(default_factory=dict)
+    decision: _EndDecision = _EndDecision(0, commits=False)
 
 
 class DrivenTransaction:
@@ -44,24 +61,14 @@ class DrivenTransaction:
         offsets: Sequence[str],
     ) -> None:
         self._requests = requests
-        self._id, self._producer_id = driven.name, driven.producer_id
-        self._coordinator, self._group = driven.coordinator, driven.group_id
+        self._driven = driven
         self.look = look
         self._data, self._offsets = data, offsets
-        self._is_version_2 = requests.is_version_2
         self._instances = dict.fromkeys(clients, Instance())
         self._instances[_FIRST] = Instance().with_epoch(0)
-        self.origin = Origin(client=_FIRST)
+        self.origin = RecordOrigin(client=_FIRST)
         self.is_quiet, self._last_of_broker, self._begun = True, "", 0
-        self._batches: dict[tuple[str, int, int], TransactionBatch] = {}
-        self._ends: dict[tuple[int, bool], int] = {}
-        """The epoch of each EndTxn, by transaction and outcome."""
-        self._given: dict[str, int] = {}
-        self._added: set[tuple[str, int, str]] = set()
-        self._answered: dict[int, int] = {}
-        self._written: set[TransactionBatch] = set()
-        self._decision = _Decision(0, commits=False)
-        self._markers: dict[tuple[str, int], _Decision] = {}
+        self._notes = _SentRequests()
         self._steps: Mapping[str, Callable[..., None]] = {
             "Begins": self._begin,
             "Sends": self._send,
@@ -117,33 +124,33 @@ class DrivenTransaction:
 
     def _send(self, client: str, partition: str) -> None:
         batch = self._instances[client].next_batch(partition)
-        self._batches[batch.partition, batch.txn, batch.sequence] = batch
+        self._notes.batches[batch.partition, batch.txn, batch.sequence] = batch
         self._instances[client] = self._instances[client].send(batch)
 
     def _end(self, client: str, commits: bool) -> None:
         instance = self._instances[client]
-        self._ends[instance.txn, commits] = instance.epoch
+        self._notes.ends[instance.txn, commits] = instance.epoch
         self._instances[client] = instance.end(commits=commits)
 
     def _take_producer_id(self, client: str, _coordinator: str) -> None:
-        if client not in self._given:
+        if client not in self._notes.given:
             raise ActionRefused(f"{client} was given no epoch")
-        self._instances[client] = self._instances[client].with_epoch(self._given.pop(client))
+        self._instances[client] = self._instances[client].with_epoch(self._notes.given.pop(client))
 
     def _take_added(self, client: str, _coordinator: str, partition: str) -> None:
         """Who has no answer yet asks once more."""
         instance = self._instances[client]
-        if (client, instance.txn, partition) not in self._added:
+        if (client, instance.txn, partition) not in self._notes.added:
             self._expect("AddPartitionsToTxn", self._add(client, partition))
         self._instances[client] = instance.with_added(partition)
 
     def _take_end(self, client: str, _coordinator: str) -> None:
         """Who has no answer yet asks once more."""
         instance = self._instances[client]
-        if instance.txn not in self._answered:
+        if instance.txn not in self._notes.answered:
             self._ask_for_end(instance.txn, instance.commits)
-        epoch = self._answered[instance.txn] if self._is_version_2 else NO_EPOCH
-        self._instances[client] = instance.ended(epoch, self._written.__contains__)
+        epoch = self._notes.answered[instance.txn] if self._requests.is_version_2 else NO_EPOCH
+        self._instances[client] = instance.ended(epoch, self._notes.written.__contains__)
 
     # ---- requests that have an effect ------------------------------------------------------
 
@@ -158,76 +165,82 @@ class DrivenTransaction:
 
     def _request_producer_id(self, _coordinator: str, client: str) -> None:
         self._under_way(_ACKNOWLEDGED)
-        error, producer_id, epoch = self._requests.init_producer_id(self._coordinator, self._id)
+        error, producer_id, epoch = self._requests.init_producer_id(
+            self._driven.coordinator, self._driven.name
+        )
         self._expect("InitProducerId", error)
-        if producer_id != self._producer_id:
+        if producer_id != self._driven.producer_id:
             raise ActionRefused(f"InitProducerId gave another producer id, {producer_id}")
-        self._given[client] = epoch
-        self.origin = Origin(client=client)
+        self._notes.given[client] = epoch
+        self.origin = RecordOrigin(client=client)
 
     def _request_fence(self, _coordinator: str) -> None:
         """InitProducerId; whoever sends it, must ask again."""
-        self._decision = _Decision(self.look.epoch + _NEXT_EPOCH, commits=False)
+        self._notes.decision = _EndDecision(self.look.epoch + _NEXT_EPOCH, commits=False)
         self._under_way(_COMPLETED)
-        error, _, _ = self._requests.init_producer_id(self._coordinator, self._id)
+        error, _, _ = self._requests.init_producer_id(self._driven.coordinator, self._driven.name)
         if error != CONCURRENT:
             raise ActionRefused(f"InitProducerId in an open transaction was answered {error}")
         self.origin = replace(self.origin, client="none", request=0)
 
     def _add(self, client: str, partition: str) -> str:
-        producer = (self._producer_id, self._instances[client].epoch)
+        producer = (self._driven.producer_id, self._instances[client].epoch)
         if partition in self._offsets:
-            return self._requests.add_offsets(self._coordinator, self._id, producer, self._group)
+            return self._requests.add_offsets(
+                self._driven.coordinator, self._driven.name, producer, self._driven.group_id
+            )
         return self._requests.add_partition(
-            self._coordinator, self._id, producer, self._data.index(partition)
+            self._driven.coordinator, self._driven.name, producer, self._data.index(partition)
         )
 
     def _request_partition(self, _coordinator: str, client: str, partition: str) -> None:
         self._goes_on_with(self._instances[client].txn)
         self._under_way(_ACKNOWLEDGED)
         self._expect("AddPartitionsToTxn", self._add(client, partition))
-        self._added.add((client, self._instances[client].txn, partition))
+        self._notes.added.add((client, self._instances[client].txn, partition))
 
     def _goes_on_with(self, txn: int) -> None:
         """The transaction begins with its first partition."""
         is_open = self.look.state == "Ongoing"
-        self.origin = Origin(txn=self.origin.txn if is_open else txn)
+        self.origin = RecordOrigin(txn=self.origin.txn if is_open else txn)
 
     def _request_end(self, _coordinator: str, txn: int, commits: bool) -> None:
-        epoch = self._ends[txn, commits]
-        bump = _NEXT_EPOCH if self._is_version_2 else 0
-        self._decision = _Decision(epoch + bump, commits)
+        epoch = self._notes.ends[txn, commits]
+        bump = _NEXT_EPOCH if self._requests.is_version_2 else 0
+        self._notes.decision = _EndDecision(epoch + bump, commits)
         is_open = self.look.state == "Ongoing"
         self._under_way(_COMPLETED)
         self._ask_for_end(txn, commits)
-        self.origin = Origin(txn=self.origin.txn if is_open else 0, request=txn)
+        self.origin = RecordOrigin(txn=self.origin.txn if is_open else 0, request=txn)
 
     def _ask_for_end(self, txn: int, commits: bool) -> None:
-        producer = (self._producer_id, self._ends[txn, commits])
-        error, epoch = self._requests.end(self._coordinator, self._id, producer, commits=commits)
+        producer = (self._driven.producer_id, self._notes.ends[txn, commits])
+        error, epoch = self._requests.end(
+            self._driven.coordinator, self._driven.name, producer, commits=commits
+        )
         self._expect("EndTxn", error)
-        self._answered[txn] = epoch
+        self._notes.answered[txn] = epoch
 
     def _produce(self, partition: str, txn: int, sequence: int, *, first: bool) -> None:
         """The first batch of a partition is verified."""
-        batch = self._batches[partition, txn, sequence]
-        if first and self._is_version_2:
+        batch = self._notes.batches[partition, txn, sequence]
+        if first and self._requests.is_version_2:
             self._goes_on_with(txn)
         self._under_way(_APPENDED)
         self.is_quiet = not first
         self._expect("Produce", self._write(batch))
-        self._written.add(batch)
+        self._notes.written.add(batch)
 
     def _write(self, batch: TransactionBatch) -> str:
         if batch.partition not in self._offsets:
             index = self._data.index(batch.partition)
-            return self._requests.produce(self._id, self._producer_id, batch, index)
+            return self._requests.produce(self._driven.name, self._driven.producer_id, batch, index)
         return self._requests.commit_offset(
-            self._coordinator,
-            self._id,
-            self._producer_id,
+            self._driven.coordinator,
+            self._driven.name,
+            self._driven.producer_id,
             batch.epoch,
-            self._group,
+            self._driven.group_id,
             Look.position_of(batch),
         )
 
@@ -239,30 +252,32 @@ class DrivenTransaction:
             raise ActionRefused(f"{request} was answered {error}")
 
     def _end_again(self, txn: int, commits: bool, *, refused: bool) -> None:
-        producer = (self._producer_id, self._ends[txn, commits])
-        error, _ = self._requests.end(self._coordinator, self._id, producer, commits=commits)
+        producer = (self._driven.producer_id, self._notes.ends[txn, commits])
+        error, _ = self._requests.end(
+            self._driven.coordinator, self._driven.name, producer, commits=commits
+        )
         self._again("EndTxn", error, refused=refused)
 
     def _refuse_partition(self, _coordinator: str, client: str, partition: str) -> None:
         self._again("AddPartitionsToTxn", self._add(client, partition), refused=True)
 
     def _produce_again(self, partition: str, txn: int, sequence: int, *, refused: bool) -> None:
-        batch = self._batches[partition, txn, sequence]
+        batch = self._notes.batches[partition, txn, sequence]
         self._again("Produce", self._write(batch), refused=refused)
 
     def _produce_blocked(self, partition: str, txn: int, sequence: int) -> None:
         """The broker may take the batch."""
-        batch = self._batches[partition, txn, sequence]
+        batch = self._notes.batches[partition, txn, sequence]
         self.look.forget()
         if self._write(batch) == NONE:
-            self._written.add(batch)
+            self._notes.written.add(batch)
 
     def _mark_again(self, partition: str, txn: int, *, refused: bool) -> None:
         """The marker as its coordinator has sent it, on a connection of ours."""
-        decision = self._markers[partition, txn]
+        decision = self._notes.markers[partition, txn]
         error = self._requests.write_marker(
             self.look.place_of(partition),
-            (self._producer_id, decision.epoch),
+            (self._driven.producer_id, decision.epoch),
             self.look.coordinator_epoch,
             commits=decision.commits,
         )
@@ -273,7 +288,7 @@ class DrivenTransaction:
     # ---- the broker goes on ----------------------------------------------------------------
 
     def _marker_is_written(self, partition: str, txn: int, _coordinator_epoch: int) -> None:
-        self._markers[partition, txn] = self._decision
+        self._notes.markers[partition, txn] = self._notes.decision
         self.look.note_marker(partition, txn)
 
     def _completes(self, _coordinator: str) -> None:

@@ -1,7 +1,7 @@
 """What a port shows of one transactional id and its partitions, as TransactionsAtPort.tla's values.
 
 The specification numbers transactions, and a record tells whose request it comes from. A port shows
-neither: records carry the number in their value, and who drives notes the rest (`Origin`).
+neither: records carry the number in their value, and who drives notes the rest (`RecordOrigin`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conformance.systems.wire.port import Port
 from conformance.systems.wire.transaction.requests import (
     DescribedProducer,
     DescribedTransaction,
-    LoggedRecord,
+    FetchedRecord,
     ReadPartition,
     TransactionRequests,
     described_producers,
@@ -49,7 +49,7 @@ class DrivenId:
     group_id: str
 
 
-class Place(NamedTuple):
+class BrokerPartition(NamedTuple):
     """A partition of the broker."""
 
     topic: str
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RecordOrigin:
     """What a record of the coordinator's log has besides what is described: the transaction, the
     instance that asked for an epoch, the transaction whose EndTxn was handled."""
 
@@ -67,7 +67,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _TransactionLook:
     transaction: DescribedTransaction | None
     producers: Mapping[int, DescribedProducer] | None
     uncommitted: Mapping[int, ReadPartition]
@@ -85,7 +85,7 @@ class Look:
         self,
         requests: TransactionRequests,
         driven: DrivenId,
-        places: Mapping[str, Place],
+        places: Mapping[str, BrokerPartition],
         offsets: Sequence[str],
     ) -> None:
         self._requests = requests
@@ -96,7 +96,7 @@ class Look:
         ends, _ = self.bounds(requests)
         self._bases = [ends[index] for index in range(requests.count)]
         self._marked: dict[str, list[int]] = {name: [] for name in (*places, *offsets)}
-        self._seen: _Seen | None = None
+        self._seen: _TransactionLook | None = None
         self._first_coordinator_epoch: int | None = None
         self.state, self.epoch = "Empty", 0
         """Of the transaction, as it was last seen."""
@@ -129,7 +129,7 @@ class Look:
         """A marker of this transaction comes into the partition's log."""
         self._marked[partition].append(txn)
 
-    def place_of(self, partition: str) -> Place:
+    def place_of(self, partition: str) -> BrokerPartition:
         """Where the partition is. Raises ActionRefused if that of offsets was never described."""
         if partition not in self._places:
             raise ActionRefused("DescribeTransactions has not shown the offsets' partition")
@@ -141,7 +141,7 @@ class Look:
 
     # ---- asking ----------------------------------------------------------------------------
 
-    def _ask(self) -> _Seen:
+    def _ask(self) -> _TransactionLook:
         requests, port = self._requests, self._requests.port
         bodies: list[Any] = [
             requests.fetch(self._bases, committed=False),
@@ -158,7 +158,7 @@ class Look:
         uncommitted, committed, ends, stable, *rest = port.ask_all(bodies)
         optional = dict(zip(offered, rest, strict=False))
         positions = [fetched_offset(answer) for answer in rest[len(offered) :]] or [("", -1)] * 2
-        return _Seen(
+        return _TransactionLook(
             self._transaction(optional),
             described_producers(optional[_PRODUCERS], self._producer_id)
             if _PRODUCERS in optional
@@ -201,7 +201,7 @@ class Look:
 
     # ---- values ----------------------------------------------------------------------------
 
-    def values(self, coordinator: str, origin: Origin) -> dict[str, Value]:
+    def values(self, coordinator: str, origin: RecordOrigin) -> dict[str, Value]:
         """What is seen, as far as it can be."""
         if self._seen is None:
             self._seen = self._ask()
@@ -235,10 +235,10 @@ class Look:
             )
         return values
 
-    def _data(self) -> list[tuple[str, Place]]:
+    def _data(self) -> list[tuple[str, BrokerPartition]]:
         return [item for item in self._places.items() if item[0] not in self._offsets]
 
-    def _known(self, described: DescribedTransaction, origin: Origin) -> Value:
+    def _known(self, described: DescribedTransaction, origin: RecordOrigin) -> Value:
         self.state, self.epoch = described.state, described.epoch
         now = Fn(
             {
@@ -254,22 +254,22 @@ class Look:
 
     def _name_of(self, where: tuple[str, int]) -> str:
         if offsets_partition(where) and self._offsets:
-            self._places[self._offsets[0]] = Place(*where)
+            self._places[self._offsets[0]] = BrokerPartition(*where)
         for name, place in self._places.items():
             if place == where:
                 return name
         return f"{where[0]}-{where[1]}"
 
-    def _records(self, seen: _Seen, index: int) -> list[LoggedRecord]:
+    def _records(self, seen: _TransactionLook, index: int) -> list[FetchedRecord]:
         """From where the test began. A broker may answer with batches before that."""
         base = self._bases[index]
         return [record for record in seen.uncommitted[index].records if record.offset >= base]
 
-    def _log(self, name: str, records: Sequence[LoggedRecord]) -> Value:
+    def _log(self, name: str, records: Sequence[FetchedRecord]) -> Value:
         marked = iter(self._marked[name])
         return tuple(self._logged(record, marked) for record in records)
 
-    def _logged(self, record: LoggedRecord, marked: Any) -> Value:
+    def _logged(self, record: FetchedRecord, marked: Any) -> Value:
         kind, coordinator_epoch = "data", 0
         if record.commits is None:
             txn, sequence = _numbers(record.value)
@@ -294,7 +294,7 @@ class Look:
             self._first_coordinator_epoch = coordinator_epoch
         return coordinator_epoch - self._first_coordinator_epoch + _FIRST_TENURE
 
-    def _watermark(self, seen: _Seen, index: int) -> int:
+    def _watermark(self, seen: _TransactionLook, index: int) -> int:
         watermark = seen.uncommitted[index].high_watermark
         agree = watermark == seen.ends[index]
         return watermark - self._bases[index] if agree else _IN_CONFLICT
@@ -311,7 +311,7 @@ class Look:
             }
         )
 
-    def _read(self, seen: _Seen, index: int) -> Value:
+    def _read(self, seen: _TransactionLook, index: int) -> Value:
         read = seen.committed[index]
         agree = read.last_stable_offset == seen.stable[index]
         stable = read.last_stable_offset - self._bases[index] if agree else _IN_CONFLICT
@@ -340,7 +340,7 @@ def visible(read: ReadPartition, base: int) -> list[str]:
     return values
 
 
-def _positions(seen: _Seen) -> Value:
+def _positions(seen: _TransactionLook) -> Value:
     error, position = seen.position
     if error != "NONE":
         raise SystemFailed(f"OffsetFetch was answered {error}")

@@ -45,7 +45,7 @@ _COMMIT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedRecord:
+class FetchedRecord:
     """A record of a partition's log; of a marker, which way it ends and its coordinator's epoch."""
 
     offset: int
@@ -63,7 +63,7 @@ class ReadPartition:
 
     high_watermark: int
     last_stable_offset: int
-    records: tuple[LoggedRecord, ...]
+    records: tuple[FetchedRecord, ...]
     aborted: tuple[tuple[int, int], ...]
 
 
@@ -402,9 +402,9 @@ def offsets_partition(where: tuple[str, int]) -> bool:
     return where[0] == OFFSETS_TOPIC
 
 
-def _records(data: bytes) -> tuple[LoggedRecord, ...]:
+def _records(data: bytes) -> tuple[FetchedRecord, ...]:
     """Those of whole batches."""
-    result: list[LoggedRecord] = []
+    result: list[FetchedRecord] = []
     position = 0
     while (header := header_at(data, position)) and position + header.size <= len(data):
         try:
@@ -419,15 +419,15 @@ def _records(data: bytes) -> tuple[LoggedRecord, ...]:
     return tuple(result)
 
 
-def _record(header: Any, delta: int, record: Any) -> LoggedRecord:
+def _record(header: Any, delta: int, record: Any) -> FetchedRecord:
     offset = header.base_offset + delta
     if not header.attributes & _CONTROL:
         value = (record.value or b"").decode(errors="replace")
         sequence = header.base_sequence + delta
-        return LoggedRecord(offset, header.producer_id, header.producer_epoch, sequence, value)
+        return FetchedRecord(offset, header.producer_id, header.producer_epoch, sequence, value)
     _, kind = _MARKER_KEY.unpack_from(record.key)
     _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
-    return LoggedRecord(
+    return FetchedRecord(
         offset,
         header.producer_id,
         header.producer_epoch,

@@ -19,7 +19,7 @@ from conformance.systems.wire.pace import Pace
 from conformance.systems.wire.port import COORDINATOR_SECONDS, TRANSACTION_KEY, Port
 from conformance.systems.wire.security import Security
 from conformance.systems.wire.transaction.driven import CONCURRENT, DrivenTransaction
-from conformance.systems.wire.transaction.look import DrivenId, Look, Place
+from conformance.systems.wire.transaction.look import BrokerPartition, DrivenId, Look
 from conformance.systems.wire.transaction.reach import MARKERS, SPECIFICATION, lacking
 from conformance.systems.wire.transaction.requests import (
     NONE,
@@ -101,7 +101,7 @@ class WireTransactionSystem:
         if self._offsets:
             self._await_group(driven.group_id)
         places = {
-            partition: Place(self._requests.topic, number)
+            partition: BrokerPartition(self._requests.topic, number)
             for number, partition in enumerate(self._data)
         }
         look = Look(self._requests, driven, places, self._offsets)

@@ -18,7 +18,7 @@ from conformance.systems.wire.transaction.look import Look, visible
 from conformance.systems.wire.transaction.reach import FEATURE, beyond_a_port, lacking
 from conformance.systems.wire.transaction.requests import (
     DescribedTransaction,
-    LoggedRecord,
+    FetchedRecord,
     ReadPartition,
     _records,
     described_transaction,
@@ -49,12 +49,12 @@ OF_44 = {
 }
 
 
-def data(offset: int, value: str, producer: int = PRODUCER) -> LoggedRecord:
-    return LoggedRecord(offset, producer, 0, 0, value)
+def data(offset: int, value: str, producer: int = PRODUCER) -> FetchedRecord:
+    return FetchedRecord(offset, producer, 0, 0, value)
 
 
-def marker(offset: int, *, commits: bool, producer: int = PRODUCER) -> LoggedRecord:
-    return LoggedRecord(offset, producer, 0, -1, "", commits)
+def marker(offset: int, *, commits: bool, producer: int = PRODUCER) -> FetchedRecord:
+    return FetchedRecord(offset, producer, 0, -1, "", commits)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def marker(offset: int, *, commits: bool, producer: int = PRODUCER) -> LoggedRec
     ids=["committed", "aborted", "behind", "another's", "begins later", "not told"],
 )
 def test_a_consumer_keeps_what_is_not_aborted(
-    records: list[LoggedRecord], aborted: list[tuple[int, int]], values: list[str]
+    records: list[FetchedRecord], aborted: list[tuple[int, int]], values: list[str]
 ) -> None:
     read = ReadPartition(9, 9, tuple(records), tuple(aborted))
     assert visible(read, 0) == values
@@ -94,8 +94,8 @@ def test_markers_and_records_are_read_as_they_were_written() -> None:
         attributes=0x30,
     )
     assert _records(written) == (
-        LoggedRecord(3, PRODUCER, 0, 4, "1 0"),
-        LoggedRecord(4, PRODUCER, 2, -1, "", True, 5),
+        FetchedRecord(3, PRODUCER, 0, 4, "1 0"),
+        FetchedRecord(4, PRODUCER, 2, -1, "", True, 5),
     )
     broken = written[:-1] + bytes([written[-1] ^ 1])
     with pytest.raises(SystemFailed, match="cannot be read"):
