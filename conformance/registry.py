@@ -45,7 +45,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "directories": ("DirectoryMove",),
         "group": ("GroupMembership",),
         "offsets": ("GroupOffsets", "MemberOffsets"),
-        "positions": ("ConsumerCommits",),
+        "positions": ("ConsumerCommits", "ConsumerPositions", "ConsumerTopics"),
         "produce": ("IdempotentProduce",),
         "reassignment": ("Reassignment",),
         "replication": ("Replication", "ReplicationFailingDisk"),
