@@ -50,7 +50,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "directories": ("DirectoryMove",),
         "group": ("GroupMembership",),
         "offsets": ("GroupOffsets", "MemberOffsets"),
-        "positions": ("ConsumerCommits",),
+        "positions": ("ConsumerCommits", "ConsumerPositions", "ConsumerTopics"),
         "produce": ("IdempotentProduce",),
         "reassignment": ("Reassignment",),
         "replication": ("Replication", "ReplicationFailingDisk"),

@@ -7,11 +7,13 @@ consumer's application gets markers.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable
 
 from ..end_transaction_marker import deserialize
 from ..producer_state.transactions import AbortedTxn
 from ..records import Record, RecordBatch
+from ..types import NO_PARTITION_LEADER_EPOCH
 
 
 class CompletedFetch:
@@ -26,7 +28,7 @@ class CompletedFetch:
         batches: Iterable[RecordBatch],
         aborted_transactions: Iterable[AbortedTxn] | None,
     ) -> None:
-        self._batches = batches
+        self._batches = deque(batches)
         self._is_read_committed = aborted_transactions is not None
         self._aborted_transactions = [
             (aborted.first_offset, aborted.producer_id) for aborted in aborted_transactions or ()
@@ -35,18 +37,38 @@ class CompletedFetch:
         self._aborted_producer_ids: set[int] = set()
         self.next_fetch_offset = fetch_offset
         """The consumer's position behind what was taken."""
+        self.last_epoch: int | None = None
+        """The leader epoch of the last batch that was taken from."""
 
-    def fetch_records(self) -> Iterator[tuple[int, Record]]:
-        """Offset and record of each that the application gets; the position moves along."""
-        position = self.next_fetch_offset
-        for batch in self._batches:
-            if not self._is_left_out(batch):
-                for record in batch.records:
-                    offset = batch.base_offset + record.offset_delta
-                    if offset >= position:
-                        self.next_fetch_offset = offset + 1
-                        yield offset, record
-            self.next_fetch_offset = batch.next_offset
+    @property
+    def is_consumed(self) -> bool:
+        """Whether nothing is left."""
+        return not self._batches
+
+    def fetch_records(self, max_records: int | None = None) -> list[tuple[int, Record]]:
+        """The next records that the application gets, with offsets; the position moves along."""
+        records: list[tuple[int, Record]] = []
+        while self._batches:
+            batch = self._batches[0]
+            for offset, record in self._records_left(batch):
+                if len(records) == max_records:
+                    return records
+                records.append((offset, record))
+                self._move(batch, offset + 1)
+            self._move(batch, batch.next_offset)
+            self._batches.popleft()
+        return records
+
+    def _records_left(self, batch: RecordBatch) -> list[tuple[int, Record]]:
+        if self._is_left_out(batch):
+            return []
+        offsets = ((batch.base_offset + record.offset_delta, record) for record in batch.records)
+        return [each for each in offsets if each[0] >= self.next_fetch_offset]
+
+    def _move(self, batch: RecordBatch, offset: int) -> None:
+        self.next_fetch_offset = offset
+        epoch = batch.partition_leader_epoch
+        self.last_epoch = None if epoch == NO_PARTITION_LEADER_EPOCH else epoch
 
     def _is_left_out(self, batch: RecordBatch) -> bool:
         if self._is_read_committed and batch.producer.producer_id >= 0:

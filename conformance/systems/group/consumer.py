@@ -29,6 +29,7 @@ from impl.group.client.generation import Generation
 from impl.group.client.network_client import (
     ClientRequest,
     ConsumerNetworkClient,
+    ConsumerRequest,
     GroupRequest,
     GroupResponse,
 )
@@ -89,7 +90,7 @@ class SteppedConsumer(ConsumerCoordinator):
         self._sent_in[id(request)] = sent
         return super().send_to_coordinator(request, expects, handle, sent, timeout_ms, timed)
 
-    def sent_in(self, request: GroupRequest) -> Generation:
+    def sent_in(self, request: ConsumerRequest) -> Generation:
         """The generation that a request was made in, with which its answer will be compared."""
         return self._sent_in.pop(id(request))
 

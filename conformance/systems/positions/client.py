@@ -165,7 +165,7 @@ class Client:
         self.subscriptions = SubscriptionState()
         self.callbacks = Callbacks()
         self.coordinator = LeavingCoordinator(
-            _CONFIG,
+            CONFIG,
             ConsumerConfig(
                 [RangeAssignor()],
                 enable_auto_commit=auto_commit,
@@ -189,7 +189,7 @@ class Client:
         """Whether the application stands still in a call."""
         return self._thread is not None
 
-    def call(self, call: Callable[[], None]) -> None:
+    def call(self, call: Callable[[], object]) -> None:
         """The application calls; `result` says how it ended, once it has."""
 
         def run() -> None:
@@ -234,7 +234,7 @@ class Client:
         return requests[0]
 
 
-_CONFIG = GroupRebalanceConfig(
+CONFIG = GroupRebalanceConfig(
     "group",
     session_timeout_ms=FOREVER_MS,
     rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,

@@ -81,6 +81,19 @@ class OffsetCommitCompletion:
     error: Exception | None
 
 
+@dataclass(frozen=True, slots=True)
+class PendingCommittedOffsetRequest:
+    """Committed positions that were asked for, and in which stable generation, if in any."""
+
+    partitions: frozenset[TopicPartition]
+    generation: Generation | None
+    response: RequestFuture[Offsets]
+
+    def is_same(self, partitions: frozenset[TopicPartition], generation: Generation | None) -> bool:
+        """Whether its answer is what is wanted now."""
+        return self.partitions == partitions and self.generation == generation
+
+
 ResultT = TypeVar("ResultT")
 
 
@@ -111,6 +124,7 @@ class ConsumerCoordinator(AbstractCoordinator):
         self._pending_async_commits = AtomicInteger(counters)
         """Those that wait for a look-up of the coordinator."""
         self._is_async_commit_fenced = False
+        self._pending_committed_offset_request: PendingCommittedOffsetRequest | None = None
         self._listener = consumer.listener
         self._own_sensors = ConsumerCoordinatorMetrics(
             self.metrics, lambda: len(subscriptions.assigned_partitions)
@@ -453,15 +467,26 @@ class ConsumerCoordinator(AbstractCoordinator):
 
     def fetch_committed_offsets(
         self, partitions: Iterable[TopicPartition], timer: Timer
-    ) -> dict[TopicPartition, OffsetAndMetadata] | None:
-        """The committed positions; None if time ran out. Raises what another try cannot cure."""
-        wanted = tuple(partitions)
+    ) -> Offsets | None:
+        """The committed positions; None if time ran out. Raises what another try cannot cure.
+
+        A request without an answer is waited for by the next call that asks the same, in the same
+        generation; otherwise it is forgotten.
+        """
+        wanted = frozenset(partitions)
+        if not wanted:
+            return {}
+        generation = self.generation if self.state is MemberState.STABLE else None
+        pending = self._pending_committed_offset_request
+        if pending is not None and not pending.is_same(wanted, generation):
+            self._pending_committed_offset_request = None
         attempts = 0
-        while wanted:
-            if not self.ensure_coordinator_ready(timer):
-                return None
-            future = self.send_offset_fetch_request(wanted)
+        while self.ensure_coordinator_ready(timer):
+            future = self._committed_offsets(wanted, generation)
             self.network.poll(future, timer)
+            if not future.is_done:
+                return None
+            self._pending_committed_offset_request = None
             if future.succeeded:
                 return future.value
             _raise_unless_retriable(future)
@@ -469,7 +494,17 @@ class ConsumerCoordinator(AbstractCoordinator):
             attempts += 1
             if timer.is_expired:
                 return None
-        return {}
+        return None
+
+    def _committed_offsets(
+        self, partitions: frozenset[TopicPartition], generation: Generation | None
+    ) -> RequestFuture[Offsets]:
+        pending = self._pending_committed_offset_request
+        if pending is None:
+            response = self.send_offset_fetch_request(sorted(partitions))
+            pending = PendingCommittedOffsetRequest(partitions, generation, response)
+            self._pending_committed_offset_request = pending
+        return pending.response
 
     def close(self, timer: Timer) -> None:
         """Commit what was consumed, send what waits for a look-up, leave, await what is in flight.
@@ -587,7 +622,7 @@ class ConsumerCoordinator(AbstractCoordinator):
 
     def send_offset_fetch_request(
         self, partitions: Iterable[TopicPartition]
-    ) -> RequestFuture[dict[TopicPartition, OffsetAndMetadata]]:
+    ) -> RequestFuture[Offsets]:
         """Ask for committed positions; those never committed are missing from the value."""
         request = OffsetFetchRequest(self.config.group_id, tuple(partitions), require_stable=True)
         return self.send_to_coordinator(
@@ -598,7 +633,7 @@ class ConsumerCoordinator(AbstractCoordinator):
         self,
         response: OffsetFetchResponse,
         _sent: Generation,
-        future: RequestFuture[dict[TopicPartition, OffsetAndMetadata]],
+        future: RequestFuture[Offsets],
     ) -> None:
         """Complete with the positions, or fail."""
         error = response.error_code

@@ -14,6 +14,14 @@ from typing import Protocol, TypeVar, cast
 from ...clock import Clock
 from ...concurrency import Concurrency
 from ...errors import IllegalStateException
+from ...network import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+)
 from ...types import BrokerEndPoint
 from ..messages import (
     FindCoordinatorRequest,
@@ -53,7 +61,12 @@ GroupResponse = (
     | OffsetCommitResponse
     | OffsetFetchResponse
 )
-ResponseT = TypeVar("ResponseT", bound=GroupResponse)
+ConsumerRequest = GroupRequest | FetchRequest | ListOffsetsRequest | OffsetsForLeaderEpochRequest
+ConsumerResponse = (
+    GroupResponse | FetchResponse | ListOffsetsResponse | OffsetsForLeaderEpochResponse
+)
+"""Of the group's coordinator, or of a partition's leader."""
+ResponseT = TypeVar("ResponseT", bound=ConsumerResponse)
 ResultT = TypeVar("ResultT")
 
 
@@ -62,11 +75,11 @@ class ClientRequest:
     """A request on its way to `node`; answered through `ConsumerNetworkClient.respond`."""
 
     node: BrokerEndPoint
-    request: GroupRequest
+    request: ConsumerRequest
     expects: type[object]
     created_ms: int
     timeout_ms: int
-    future: RequestFuture[GroupResponse]
+    future: RequestFuture[ConsumerResponse]
 
     def has_expired(self, now_ms: int) -> bool:
         """Whether it has been without an answer for longer than its time-out."""
@@ -124,7 +137,7 @@ class ConsumerNetworkClient:
         self._changed = self._lock.new_condition()
         self._unsent: deque[ClientRequest] = deque()
         self._in_flight: list[ClientRequest] = []
-        self._completed: deque[tuple[ClientRequest, GroupResponse | Exception]] = deque()
+        self._completed: deque[tuple[ClientRequest, ConsumerResponse | Exception]] = deque()
         self._pending_disconnects: deque[BrokerEndPoint] = deque()
         self._wakeup = False
         self._wakeups_disabled = False
@@ -134,13 +147,13 @@ class ConsumerNetworkClient:
     def send(
         self,
         node: BrokerEndPoint,
-        request: GroupRequest,
+        request: ConsumerRequest,
         expects: type[ResponseT],
         timeout_ms: int | None = None,
     ) -> RequestFuture[ResponseT]:
         """Queue a request; the next poll sends it. The future fails with DisconnectException."""
         timeout_ms = self.default_request_timeout_ms if timeout_ms is None else timeout_ms
-        future: RequestFuture[GroupResponse] = RequestFuture()
+        future: RequestFuture[ConsumerResponse] = RequestFuture()
         now_ms = self._clock.milliseconds()
         with self._lock:
             self._unsent.append(ClientRequest(node, request, expects, now_ms, timeout_ms, future))
@@ -153,7 +166,7 @@ class ConsumerNetworkClient:
         with self._lock:
             return tuple(self._in_flight)
 
-    def respond(self, request: ClientRequest, response: GroupResponse | Exception) -> bool:
+    def respond(self, request: ClientRequest, response: ConsumerResponse | Exception) -> bool:
         """Hand in an answer; the next poll calls back. False if nobody waits for it any more."""
         if not isinstance(response, Exception | request.expects):
             raise IllegalStateException(f"{response} does not answer {request.request}")
@@ -230,6 +243,11 @@ class ConsumerNetworkClient:
     def poll_no_wakeup(self) -> None:
         """Send and call back what is ready, without waiting and without waking up."""
         self._poll_once(Timer(self._clock, 0), lambda: False, disable_wakeup=True)
+
+    def transmit_sends(self) -> None:
+        """Send what is queued; call nobody back, and wake nobody up."""
+        self._handle_pending_disconnects()
+        self._try_send()
 
     def await_pending_requests(self, node: BrokerEndPoint, timer: Timer) -> bool:
         """Poll until nothing waits for `node` or the timer expires; True iff nothing waits."""
@@ -313,7 +331,7 @@ class ConsumerNetworkClient:
             with self._lock:
                 self._changed.notify_all()
 
-    def _next_completion(self) -> tuple[ClientRequest, GroupResponse | Exception] | None:
+    def _next_completion(self) -> tuple[ClientRequest, ConsumerResponse | Exception] | None:
         with self._lock:
             return self._completed.popleft() if self._completed else None
 
