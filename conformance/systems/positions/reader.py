@@ -57,7 +57,7 @@ def error_name(error: Exception | None) -> str:
             raise error
 
 
-class LeaderConnection:
+class PartitionLeadersConnection:
     """The transport: the coordinator is found at once, all else is the spec's to answer."""
 
     network: ConsumerNetworkClient
@@ -96,7 +96,7 @@ class AssignedCoordinator(ConsumerCoordinator):
         return True
 
 
-class Reader:
+class ReadingConsumer:
     """One consumer and its clock."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Reader:
         group_assigns: bool,
     ) -> None:
         self.clock = MockClock(1_000_000)
-        connection = LeaderConnection()
+        connection = PartitionLeadersConnection()
         self.network = connection.network = ConsumerNetworkClient(
             connection, self.clock, concurrency, request_timeout_ms=FOREVER_MS
         )

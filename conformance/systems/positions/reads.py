@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from conformance.systems.positions.client import BACKOFF_MS, TOPIC
-from conformance.systems.positions.reader import Reader, topic_partition
+from conformance.systems.positions.reader import ReadingConsumer, topic_partition
 from conformance.systems.positions.reads_view import NO_EPOCH, NO_OFFSET, OF_READER
 from conformance.systems.protocol import ActionRefused, Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem
@@ -130,7 +130,7 @@ class ReadsSystem(RewindingSystem):
 
     variables = tuple(OF_READER)
     repeatable = True
-    reader: Reader
+    reader: ReadingConsumer
 
     def __init__(self, constants: Mapping[str, Value]) -> None:
         self._bounds = Bounds.of(constants)
@@ -162,7 +162,7 @@ class ReadsSystem(RewindingSystem):
         if self._interruptible:
             self._concurrency = InterruptibleThreads()
         bounds = self._bounds
-        self.reader = Reader(
+        self.reader = ReadingConsumer(
             self._concurrency,
             bounds.policy,
             bounds.max_poll,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from conformance.systems.positions.client import BACKOFF_MS
-from conformance.systems.positions.reader import Reader, error_name, topic_partition
+from conformance.systems.positions.reader import ReadingConsumer, error_name, topic_partition
 from conformance.tla import Fn, Value
 from impl.consumer.fetcher import BufferedFetch
 from impl.errors import Errors
@@ -23,14 +23,14 @@ NO_EPOCH = 0
 _NO_REQUEST: Value = Fn({"asked": frozenset(), "answer": "none"})
 
 
-def _retry(reader: Reader, state: TopicPartitionState) -> str:
+def _retry(reader: ReadingConsumer, state: TopicPartitionState) -> str:
     now_ms = reader.clock.milliseconds()
     if state.next_retry_time_ms is None or not state.awaits_retry(now_ms):
         return "now"
     return "backoff" if state.next_retry_time_ms - now_ms <= BACKOFF_MS else "sent"
 
 
-def _partition(reader: Reader, state: TopicPartitionState | None) -> Value:
+def _partition(reader: ReadingConsumer, state: TopicPartitionState | None) -> Value:
     """Its TopicPartitionState, or that it is not assigned."""
     position = None if state is None else state.position
     leader = None if position is None else position.current_leader
