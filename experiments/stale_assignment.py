@@ -58,7 +58,7 @@ def follow(release: str) -> Owners:
 
 def _follow(system: JavaConsumerGroupSystem) -> Owners:
     system.reset({})
-    first = system.member("m1")
+    first = system.members["m1"]
     assert isinstance(first, JavaConsumer)
     _take(system, "Join m1", "SendHeartbeat m1", "HandleHeartbeat m1", "ReceiveAnswer m1")
     first.begin_reconciliation()
@@ -73,7 +73,7 @@ def _follow(system: JavaConsumerGroupSystem) -> Owners:
         _take(system, "SendCommit m1", "HandleCommit m1")
     answer = first.commit
     committed = answer.committed if isinstance(answer, CommitAnswer) else nothing
-    return Owners(first.consumer.owned, system.member("m2").consumer.owned, committed)
+    return Owners(first.consumer.owned, system.members["m2"].consumer.owned, committed)
 
 
 def _take(system: JavaConsumerGroupSystem, *steps: str) -> None:

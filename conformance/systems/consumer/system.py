@@ -76,7 +76,7 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
 
     def _group(self) -> GroupInside:
         if self._seen is None:
-            self._seen = group_inside(self._coordinator, self._members)
+            self._seen = group_inside(self._coordinator, self.members)
         return self._seen
 
     # ---- Offers ----------------------------------------------------------------------------
@@ -93,6 +93,6 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
         return frozenset(
             Action(name, (member,))
             for name, key_of in _TIMERS.items()
-            for member in self._members
+            for member in self.members
             if key_of(GROUP, member) in running and not (bounded and member in present)
         )

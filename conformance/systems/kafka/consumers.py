@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from uuid import UUID
 
@@ -19,7 +19,6 @@ from conformance.kafka.entities import (
     SIZE_BYTES,
     Entity,
     MalformedFrame,
-    api_of,
     class_of,
     read_response,
     request_frame,
@@ -141,18 +140,14 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
 
     def _heartbeat(self, member: ConsumerProcess, sent: Heartbeat) -> HeartbeatAnswer:
         body = heartbeat_request(_HEARTBEAT_VERSION, _GROUP, member.name, member.instance, sent)
-        return heartbeat_answer(self._ask(body), _GROUP)
+        return heartbeat_answer(_read(_HEARTBEAT, self._exchange(_HEARTBEAT, _frame(body))), _GROUP)
 
     def _commit(self, member: ConsumerProcess, sent: Commit, offset: int) -> CommitAnswer:
         membership = (sent.epoch, member.name, member.instance)
         offsets = dict.fromkeys(sent.partitions, offset)
-        answer = self._ask(commit_request(_GROUP.group_id, _GROUP.topic, offsets, membership))
-        return self._commit_answer(answer, sent, offset)
-
-    def _commit_answer(self, answer: Entity, sent: Commit, offset: int) -> CommitAnswer:
-        """What is answered must be what the group now has."""
-        stored = {partition: self._offsets[partition] for partition in sent.partitions}
-        return commit_answer(answer, sent, offset, stored)
+        body = commit_request(_GROUP.group_id, _GROUP.topic, offsets, membership)
+        answer = _read(_COMMIT, self._exchange(_COMMIT, _frame(body)))
+        return commit_answer(answer, sent, offset, _stored(self._offsets, sent))
 
     def _expire(self, action: str, member: ConsumerProcess) -> None:
         if action not in _EXPIRIES:
@@ -169,12 +164,6 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
 
     # ---- the bridge ------------------------------------------------------------------------
 
-    def _ask(self, body: Entity) -> Entity:
-        """Let the coordinator handle a request; its answer. SystemFailed if it gives none."""
-        frame = request_frame(body, self._requests, _GROUP.group_id)[SIZE_BYTES:]
-        api = api_of(body)
-        return self._read(api, self._exchange(api, frame))
-
     def _exchange(self, api: str, frame: bytes) -> bytes:
         """The frame that answers this one, both without their size. SystemFailed if none does."""
         self._requests += 1
@@ -184,14 +173,6 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
         if number not in answered:
             raise SystemFailed(f"{api} is not answered")
         return answered[number]
-
-    def _read(self, api: str, frame: bytes) -> Entity:
-        kind = class_of(api, _VERSIONS[api], "response")
-        try:
-            _, answer = read_response(frame, kind)
-        except MalformedFrame as error:
-            raise SystemFailed(f"the answer to {api} cannot be read: {error}") from error
-        return answer
 
     def _command(self, command: str, **members: object) -> Mapping[int, bytes]:
         """Let the coordinator take a step; the frames that it answers, by request."""
@@ -213,16 +194,13 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
     ) -> None:
         super().__init__(channel, settings)
         self._clients = clients
+        self._offsets_sent = itertools.count(1)
 
     def close(self) -> None:
         """Leave both JVMs to the next system of this process."""
         super().close()
         if self._clients is not self._channel:
             CHANNELS.give_back(self._clients)
-
-    def _begin(self) -> None:
-        self._offsets_sent = itertools.count(1)
-        super()._begin()
 
     def _new_member(self, name: str, instance: str | None) -> JavaConsumer:
         return JavaConsumer(
@@ -233,13 +211,14 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
         assert isinstance(member, JavaConsumer), "all members are"
         frame = self._exchange(_HEARTBEAT, member.heartbeat_frame)
         member.heartbeat_frame = frame
-        return heartbeat_answer(self._read(_HEARTBEAT, frame), _GROUP)
+        return heartbeat_answer(_read(_HEARTBEAT, frame), _GROUP)
 
     def _commit(self, member: ConsumerProcess, sent: Commit, _offset: int) -> CommitAnswer:
         assert isinstance(member, JavaConsumer), "all members are"
         frame = self._exchange(_COMMIT, member.commit_frame)
         member.commit_frame = frame
-        return self._commit_answer(self._read(_COMMIT, frame), sent, member.offset)
+        answer = _read(_COMMIT, frame)
+        return commit_answer(answer, sent, member.offset, _stored(self._offsets, sent))
 
 
 def _inside(group: _BridgeConsumerGroup | None) -> GroupInside:
@@ -247,3 +226,22 @@ def _inside(group: _BridgeConsumerGroup | None) -> GroupInside:
         return GroupInside()
     members = ((member.member_id, member.inside) for member in group.members)
     return GroupInside(group.epoch, group.assignment_epoch, tuple(members))
+
+
+def _frame(body: Entity) -> bytes:
+    """A request of ours, without its size. The bridge numbers it."""
+    return request_frame(body, 0, _GROUP.group_id)[SIZE_BYTES:]
+
+
+def _read(api: str, frame: bytes) -> Entity:
+    kind = class_of(api, _VERSIONS[api], "response")
+    try:
+        _, answer = read_response(frame, kind)
+    except MalformedFrame as error:
+        raise SystemFailed(f"the answer to {api} cannot be read: {error}") from error
+    return answer
+
+
+def _stored(offsets: Sequence[int], sent: Commit) -> dict[int, int]:
+    """The group's offsets of what was to be committed."""
+    return {partition: offsets[partition] for partition in sent.partitions}

@@ -84,7 +84,8 @@ class CoordinatorInside(ABC):
 
     def __init__(self, settings: ConsumerSettings) -> None:
         self._settings = settings
-        self._members: dict[str, ConsumerProcess] = {}
+        self.members: dict[str, ConsumerProcess] = {}
+        """The consumers, by name."""
         self._commits = 0
         self._known: dict[object, Observation] = {}
 
@@ -114,7 +115,7 @@ class CoordinatorInside(ABC):
 
     def _begin(self) -> None:
         """New members, who have not joined."""
-        self._members = {
+        self.members = {
             name: self._new_member(name, instance)
             for name, instance in self._settings.instances.items()
         }
@@ -125,10 +126,6 @@ class CoordinatorInside(ABC):
         names = self._settings.names_while_reconciling
         return WireMember(name, instance, names_while_reconciling=names)
 
-    def member(self, name: str) -> ConsumerProcess:
-        """A consumer, to be driven beside the specification's steps."""
-        return self._members[name]
-
     def choose(self, wanted: Mapping[str, Value]) -> None:
         """The target that the next heartbeat is to lead to, if it leads to a new one."""
         target = wanted["target"]
@@ -137,7 +134,7 @@ class CoordinatorInside(ABC):
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the coordinator or a member cannot."""
-        name, member = action.name, self._members[str(action.args[0])]
+        name, member = action.name, self.members[str(action.args[0])]
         if name in OF_A_MEMBER:
             OF_A_MEMBER[name](member)
         elif name in REQUESTS:
@@ -164,7 +161,7 @@ class CoordinatorInside(ABC):
 
     def observe(self) -> Observation:
         """The observed variables as the objects have them now; the same object for the same."""
-        members = tuple(self._members.values())
+        members = tuple(self.members.values())
         group = self._group()
         state = (group, *((member.consumer, member.channel, member.commit) for member in members))
         known = self._known.get(state)
@@ -176,11 +173,11 @@ class CoordinatorInside(ABC):
     def _group_values(self, group: GroupInside) -> dict[str, Value]:
         """The group's variables. SystemFailed if it has a member that nobody sent."""
         present = dict(group.members)
-        if strangers := sorted({*present} - {*self._members}):
+        if strangers := sorted({*present} - {*self.members}):
             raise SystemFailed(f"The group has members that nobody sent: {strangers}")
         nobody = MemberInside()
         of_members = {
-            variable: Fn({name: value(present.get(name, nobody)) for name in self._members})
+            variable: Fn({name: value(present.get(name, nobody)) for name in self.members})
             for variable, value in self.of_member.items()
         }
         return {"groupEpoch": group.epoch, "assignmentEpoch": group.assignment_epoch, **of_members}
