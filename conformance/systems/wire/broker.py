@@ -40,7 +40,7 @@ class WireBroker:
         self.leaders = Leaders(self.entry, OFFSETS_TOPIC)
         self.run = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         self._numbers = itertools.count(1)
-        self._topic = ""
+        self._topics: list[str] = []
         self._groups: list[tuple[Port, str]] = []
 
     def new_group_id(self) -> str:
@@ -53,11 +53,11 @@ class WireBroker:
 
     def make_topic(self, partitions: int) -> tuple[str, uuid.UUID] | None:
         """A topic of this system's own, with its id; None if the broker makes none."""
-        name = f"kconform-{self.run}"
+        name = f"kconform-{self.run}" + (f"-{len(self._topics)}" if self._topics else "")
         topic_id = make_topic(self.entry, name, partitions)
         if topic_id is None:
             return None
-        self._topic = name
+        self._topics.append(name)
         return name, topic_id
 
     def delete_group(self, group_id: str) -> None:
@@ -79,8 +79,8 @@ class WireBroker:
             with suppress(SystemFailed):
                 yield
                 self._delete_groups()
-                if self._topic:
-                    delete_topic(self.entry, self._topic)
+                for topic in self._topics:
+                    delete_topic(self.entry, topic)
         finally:
             for port in self.ports:
                 port.close()

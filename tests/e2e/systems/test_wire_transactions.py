@@ -45,11 +45,11 @@ def consumer(address: str, group: str, isolation: str) -> Any:
     return reader
 
 
-def read(reader: Any, last: str) -> list[str]:
-    """The values up to this one."""
+def read(reader: Any, *wanted: str) -> list[str]:
+    """The values until all of these are there: partitions come in any order."""
     values: list[str] = []
     until = time.monotonic() + SECONDS
-    while last not in values and time.monotonic() < until:
+    while not set(wanted) <= set(values) and time.monotonic() < until:
         message = reader.poll(0.2)
         if message is not None and not message.error():
             values.append(message.value().decode())
@@ -75,11 +75,11 @@ def test_librdkafka_produces_in_transactions_and_reads_what_is_committed(broker:
     first.send_offsets_to_transaction([position], committed.consumer_group_metadata(), SECONDS)
     first.commit_transaction(SECONDS)
 
-    assert sorted(read(committed, "last")) == ["a0", "b0", "last"]
+    assert sorted(read(committed, "a0", "b0", "last")) == ["a0", "b0", "last"]
     ((offset),) = committed.committed([TopicPartition("topic", 0)], SECONDS)
     assert offset.offset == 5
     everything = consumer(broker, "uncommitted", "read_uncommitted")
-    assert {"a0", "a1", "last"} <= set(read(everything, "last"))
+    assert {"a0", "a1", "last"} <= set(read(everything, "a0", "a1", "last"))
 
     second = producer(broker, **{"transactional.id": "librdkafka"})
     second.init_transactions(SECONDS)

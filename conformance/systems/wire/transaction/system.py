@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from conformance.deviations.tolerance import Tolerance
 from conformance.errors import UserError
@@ -31,7 +32,7 @@ from conformance.tla import Action, Value
 _OF_LOGS = ("log", "highWatermark", "producers")
 """Seen of all partitions, or not at all: of the groups' offsets there is no log."""
 _BY_HAND = frozenset({"RepeatMarker", "RefuseMarker"})
-_STABLE_SECONDS = 5.0
+_STABLE_SECONDS = 2.0
 _RETRY_SECONDS = 0.01
 
 
@@ -109,9 +110,11 @@ class WireTransactionSystem:
             self._requests, driven, look, self._clients, self._data, self._offsets
         )
 
-    def _new_epoch(self, transactional_id: str, port: Port) -> tuple[int, int]:
-        """As a client asks for it: again while a transaction is being ended."""
-        until = time.monotonic() + COORDINATOR_SECONDS
+    def _new_epoch(
+        self, transactional_id: str, port: Port, seconds: float = COORDINATOR_SECONDS
+    ) -> tuple[int, int]:
+        """As a client asks for it: again while a transaction is being ended, for so long."""
+        until = time.monotonic() + seconds
         while True:
             error, producer_id, epoch = self._requests.init_producer_id(port, transactional_id)
             if error == NONE:
@@ -136,8 +139,9 @@ class WireTransactionSystem:
         """Nothing stays open; partitions where something hangs are given up."""
         if self._open is None:
             return
-        self._new_epoch(*self._open)
-        self._open = None
+        left, self._open = self._open, None
+        with suppress(SystemFailed):  # what was wrong is told by its test
+            self._new_epoch(*left, _STABLE_SECONDS)
         until = time.monotonic() + _STABLE_SECONDS
         while not Look.is_stable(self._requests):
             if time.monotonic() > until:
