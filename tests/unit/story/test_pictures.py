@@ -66,6 +66,8 @@ def test_every_specification_of_ours_has_a_picture_that_it_extends() -> None:
     assert {spec for spec, picture in protocols.items() if picture is None} == {
         "ClientHistory",
         "ConsumerCommits",
+        "ConsumerPositions",
+        "ConsumerTopics",
         "GroupLog",
         "LogStorage",
     }
