@@ -131,8 +131,8 @@ def make_system(path: str, constants: Mapping[str, Value]) -> SystemUnderTest:
     factory = load_factory(path)
     try:
         system: object = factory(_Constants(path, constants))
-        lacking = [name for name in _METHODS if not callable(getattr(system, name, None))]
-        lacking += [] if hasattr(system, "variables") else ["variables"]
+        lacking = [] if hasattr(system, "variables") else ["variables"]
+        lacking += [name for name in _METHODS if not callable(getattr(system, name, None))]
     except (UserError, SystemFailed):
         raise
     except raised_by_systems() as error:

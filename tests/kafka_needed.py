@@ -23,6 +23,8 @@ DRIVEN = frozenset(
     }
 )
 """The specifications that Kafka's classes take."""
+WITHOUT_JUNIT = frozenset({"names-while-reconciling", "revoked-partitions-lost"})
+"""Deviations of the Java client's members of KIP-848: no JUnit test can be written of them yet."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

@@ -102,10 +102,14 @@ class TopicsSystem(RewindingSystem):
             "owned": lambda: _owned(self.subscriptions.assigned_partitions),
             "granted": self._granted,
         }
-        self.variables = tuple(self._shown)
         self._rewinder = Rewinder(self, apart=(self._actions, self._shown))
 
     # ---- SystemUnderTest -------------------------------------------------------------------
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All but what metadata counts, which the consumer does not keep."""
+        return tuple(self._shown)
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """A consumer that knows its coordinator. There is one initial state."""
