@@ -30,6 +30,8 @@ AFTER = (
 """What is done with a store, another of these for each protocol."""
 TAKEN_BY_4_4 = {"Transactions": "transaction/v2-instances-1-transaction"}
 """Where the smallest model is of an older protocol."""
+THREADS_MEET = {"ConsumerPositions": "positions/resets"}
+"""Where no two threads can meet in the smallest model."""
 
 
 @pytest.mark.parametrize("name", ["replay", "interleave", "turns", "explore"])
@@ -45,7 +47,8 @@ def test_a_system_that_fits_is_driven(name: str, tmp_path: Path) -> None:
         for spec in specs:
             driven = [model for model in find_models([]) if model.spec == spec]
             model = smallest([model for model in driven if model.system and not model.mutant])
-            command = DRIVE[name].format(model=model.name, system=system)
+            named = THREADS_MEET.get(spec, model.name) if name == "interleave" else model.name
+            command = DRIVE[name].format(model=named, system=system)
             ended = in_fork(command.split(), tmp_path, seconds=HERE)
             refused = ended.code == ExitCode.USAGE and name in ("turns", "interleave")
             if ended.code != ExitCode.PASS and not (refused and ended.paragraph()):
