@@ -17,6 +17,28 @@ class ThreadNeverStarted(Exception):
     """The implementation has made a thread and forgotten to start it."""
 
 
+class WholeSections:
+    """The part of `Interruptible` that is the same where each action is one section of one thread.
+
+    Every thread goes on, nothing is bounded but by what the threads do, and no step is seen in
+    parts.
+    """
+
+    @property
+    def voluntary(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+    @property
+    def unconditional(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+    def in_parts(self, _running: Action, _between: Action) -> bool:
+        """Never."""
+        return False
+
+
 class StartedThreads:
     """A single caller, as NoConcurrency; a thread that was made has to be started.
 

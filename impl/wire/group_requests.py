@@ -226,21 +226,26 @@ def _commit_to(message: OffsetCommitRequest, module: Any, _version: int) -> Enti
     )
 
 
+def committed_partitions(body: Any) -> tuple[OffsetCommitRequestPartition, ...]:
+    """The positions of an OffsetCommit or a TxnOffsetCommit."""
+    return tuple(
+        OffsetCommitRequestPartition(
+            TopicPartition(topic.name, each.partition_index),
+            each.committed_offset,
+            getattr(each, "committed_leader_epoch", NO_PARTITION_LEADER_EPOCH),
+            each.committed_metadata or "",
+        )
+        for topic in body.topics
+        for each in topic.partitions
+    )
+
+
 def _commit_from(received: Received, _host: str) -> OffsetCommitRequest:
     body = received.body
     retention = getattr(body, "retention_time", None)
     return OffsetCommitRequest(
         body.group_id,
-        tuple(
-            OffsetCommitRequestPartition(
-                TopicPartition(topic.name, one.partition_index),
-                one.committed_offset,
-                getattr(one, "committed_leader_epoch", NO_PARTITION_LEADER_EPOCH),
-                one.committed_metadata or "",
-            )
-            for topic in body.topics
-            for one in topic.partitions
-        ),
+        committed_partitions(body),
         body.generation_id_or_member_epoch,
         body.member_id,
         getattr(body, "group_instance_id", None),

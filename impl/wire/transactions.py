@@ -18,7 +18,7 @@ from ..disk import MemoryDisk
 from ..end_transaction_marker import EndTransactionMarker
 from ..errors import ApiException, Errors
 from ..group.group_coordinator import GroupCoordinator
-from ..group.messages import OffsetCommitRequestPartition, TxnOffsetCommitRequest
+from ..group.messages import TxnOffsetCommitRequest
 from ..group.offset_handler import CommitCallback, commit_error
 from ..group.offsets_topic import GROUP_METADATA_TOPIC_NAME
 from ..log import Log
@@ -48,6 +48,7 @@ from ..transaction.transaction_state_manager import (
 )
 from ..types import LogOffsetMetadata, TopicPartition
 from .entities import NO_TIME, Entity, Received, in_milliseconds, make, milliseconds, module_of
+from .group_requests import committed_partitions
 from .group_responses import code
 from .logs import LEADER_EPOCH, PartitionLogs
 
@@ -160,17 +161,7 @@ class Transactions:
         body = received.body
         module = module_of("init_producer_id", received.version, "response")
 
-        def answered(error: Errors, producer_id: int, epoch: int) -> None:
-            answer(
-                make(
-                    module.InitProducerIdResponse,
-                    throttle_time=NO_TIME,
-                    error_code=code(_as_known(error, received)),
-                    producer_id=producer_id,
-                    producer_epoch=epoch,
-                )
-            )
-
+        answered = _with_epoch(module.InitProducerIdResponse, received, answer)
         expected_id = getattr(body, "producer_id", _NOBODY)
         expected_epoch = getattr(body, "producer_epoch", _NOBODY)
         if (expected_id == _NOBODY) != (expected_epoch == _NOBODY):
@@ -331,23 +322,12 @@ class Transactions:
         bumps = received.version >= _ENDS_WITH_EPOCH
         module = module_of("end_txn", received.version, "response")
 
-        def answered(error: Errors, producer_id: int, epoch: int) -> None:
-            answer(
-                make(
-                    module.EndTxnResponse,
-                    throttle_time=NO_TIME,
-                    error_code=code(_as_known(error, received)),
-                    producer_id=producer_id,
-                    producer_epoch=epoch,
-                )
-            )
-
         self.coordinator.handle_end_transaction(
             body.transactional_id,
             ProducerIdAndEpoch(body.producer_id, body.producer_epoch),
             body.committed,
             _VERSION_2 if bumps else _VERSION_1,
-            answered,
+            _with_epoch(module.EndTxnResponse, received, answer),
         )
         self._send_markers()
 
@@ -517,6 +497,25 @@ def _as_known(error: Errors, received: Received) -> Errors:
     )
 
 
+def _with_epoch(
+    kind: Any, received: Received, answer: Answer
+) -> Callable[[Errors, int, int], None]:
+    """Answers with an error, a producer id and an epoch, in a response of this kind."""
+
+    def answered(error: Errors, producer_id: int, epoch: int) -> None:
+        answer(
+            make(
+                kind,
+                throttle_time=NO_TIME,
+                error_code=code(_as_known(error, received)),
+                producer_id=producer_id,
+                producer_epoch=epoch,
+            )
+        )
+
+    return answered
+
+
 def _operation(version: int) -> TransactionSupportedOperation:
     if version >= _OFFSETS_ADD:
         return TransactionSupportedOperation.ADD_PARTITION
@@ -529,16 +528,7 @@ def _offsets_of(received: Received) -> TxnOffsetCommitRequest:
     body = received.body
     return TxnOffsetCommitRequest(
         body.group_id,
-        tuple(
-            OffsetCommitRequestPartition(
-                TopicPartition(topic.name, one.partition_index),
-                one.committed_offset,
-                getattr(one, "committed_leader_epoch", _NOBODY),
-                one.committed_metadata or "",
-            )
-            for topic in body.topics
-            for one in topic.partitions
-        ),
+        committed_partitions(body),
         body.transactional_id,
         body.producer_id,
         body.producer_epoch,

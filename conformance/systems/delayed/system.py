@@ -20,6 +20,7 @@ from conformance.systems.delayed.sections import (
 from conformance.systems.delayed.settings import DelayedSettings, settings_of
 from conformance.systems.delayed.world import World
 from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.threads import WholeSections
 from conformance.tla import Action, Value
 from impl.deterministic_scheduler import DeadlockError
 
@@ -75,7 +76,7 @@ class _Step:
         return kind in self._section.freely
 
 
-class DelayedOperationsSystem:
+class DelayedOperationsSystem(WholeSections):
     """Requests, completers, cancellers, a reaper and an executor around one purgatory."""
 
     variables = VARIABLES
@@ -194,23 +195,9 @@ class DelayedOperationsSystem:
         """Its threads can always be stopped."""
         return True
 
-    @property
-    def voluntary(self) -> frozenset[str]:
-        """Every thread goes on."""
-        return frozenset()
-
-    @property
-    def unconditional(self) -> frozenset[str]:
-        """Nothing is bounded but by what the threads do."""
-        return frozenset()
-
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether these are two threads' steps."""
         return _thread_of(running) != _thread_of(between)
-
-    def in_parts(self, _running: Action, _between: Action) -> bool:
-        """No section is seen in parts."""
-        return False
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
         """As Interruptible.interrupt says; a thread that only waits for a lock is disabled."""

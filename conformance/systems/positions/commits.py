@@ -26,6 +26,7 @@ from conformance.systems.rewinding import Rewinder, RewindingSystem, Snapshot
 from conformance.systems.threads import (
     InterruptibleThreads,
     StartedThreads,
+    WholeSections,
     interrupted,
     take_two_threads,
 )
@@ -146,7 +147,7 @@ class AnsweringGroup:
         thread.run_once()
 
 
-class CommitsSystem(RewindingSystem):
+class CommitsSystem(WholeSections, RewindingSystem):
     """One consumer; an environment that does what the actions say."""
 
     variables = VARIABLES
@@ -225,16 +226,6 @@ class CommitsSystem(RewindingSystem):
         self._interruptible = True
         return True
 
-    @property
-    def voluntary(self) -> frozenset[str]:
-        """Nothing is taken that nobody asked for."""
-        return frozenset()
-
-    @property
-    def unconditional(self) -> frozenset[str]:
-        """Nothing."""
-        return frozenset()
-
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether the application takes one and the heartbeat thread the other.
 
@@ -245,10 +236,6 @@ class CommitsSystem(RewindingSystem):
         if self.client.is_waiting() or _NOT_COORDINATOR in (running.args, between.args):
             return False
         return take_two_threads(_THREADS, running, between)
-
-    def in_parts(self, _running: Action, _between: Action) -> bool:
-        """Every action that is interrupted is one section."""
-        return False
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
         """Let one thread of the consumer stand still while another takes its action."""

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from conformance.systems.positions.client import BACKOFF_MS, BROKER, CONFIG, FOREVER_MS, TOPIC
+from conformance.systems.positions.client import (
+    BACKOFF_MS,
+    BROKER,
+    CONFIG,
+    FOREVER_MS,
+    TOPIC,
+    CoordinatorConnection,
+)
 from conformance.systems.protocol import ActionRefused
 from impl.clock import MockClock
 from impl.concurrency import Concurrency
@@ -57,29 +64,13 @@ def error_name(error: Exception | None) -> str:
             raise error
 
 
-class PartitionLeadersConnection:
+class PartitionLeadersConnection(CoordinatorConnection):
     """The transport: the coordinator is found at once, all else is the spec's to answer."""
-
-    network: ConsumerNetworkClient
-
-    def least_loaded_node(self) -> BrokerEndPoint | None:
-        """The coordinator's broker."""
-        return BROKER
-
-    def connection_failed(self, _node: BrokerEndPoint) -> bool:
-        """Never: a loss is told request by request."""
-        return False
-
-    def try_connect(self, _node: BrokerEndPoint) -> None:
-        """It is connected."""
 
     def send(self, request: ClientRequest) -> None:
         """Keep what the spec answers."""
         if isinstance(request.request, FindCoordinatorRequest):
             self.network.respond(request, FindCoordinatorResponse(Errors.NONE, BROKER))
-
-    def update_metadata(self) -> None:
-        """Metadata is the spec's to update."""
 
     def idle(self, _timeout_ms: int) -> None:
         """Raises ActionRefused: a poll of the spec waits for nothing."""

@@ -13,6 +13,7 @@ from conformance.systems.rewinding import Rewinder, RewindingSystem
 from conformance.systems.threads import (
     InterruptibleThreads,
     StartedThreads,
+    WholeSections,
     interrupted,
     take_two_threads,
 )
@@ -125,7 +126,7 @@ class Leader:
         return FetchPartitionData(error, len(self.log), 0)
 
 
-class ReadsSystem(RewindingSystem):
+class ReadsSystem(WholeSections, RewindingSystem):
     """One consumer; a group and leaders that do what the actions say."""
 
     variables = tuple(OF_READER)
@@ -193,26 +194,12 @@ class ReadsSystem(RewindingSystem):
         self._interruptible = True
         return True
 
-    @property
-    def voluntary(self) -> frozenset[str]:
-        """Nothing is taken that nobody asked for."""
-        return frozenset()
-
-    @property
-    def unconditional(self) -> frozenset[str]:
-        """Nothing."""
-        return frozenset()
-
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether the application takes one and another thread calls back in the other.
 
         A poll is several sections: an answer may come between two of them, and nothing is wrong.
         """
         return take_two_threads(_THREADS, running, between)
-
-    def in_parts(self, _running: Action, _between: Action) -> bool:
-        """Every action that is interrupted is one section."""
-        return False
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
         """Let one thread of the consumer stand still while another takes its action."""

@@ -6,7 +6,6 @@ What members do by themselves is not seen by the coordinator.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -22,8 +21,6 @@ from conformance.tla import Action, Fn, Value
 _TIMERS = MappingProxyType(
     {"ExpireInitialDelay": "join", "ExpireRebalance": "join", "ExpireSync": "sync"}
 )
-_JOINS_ONCE, _JOINS_TWICE = 3, 9
-"""Versions of JoinGroup: before and after MEMBER_ID_REQUIRED (KIP-394)."""
 _HEARTBEATS = ("HandleHeartbeat", "HandleOffsetCommit")
 _REQUESTS = ("HandleJoinGroup", "HandleSyncGroup", "HandleLeaveGroup", *_HEARTBEATS)
 _OF_CLIENTS = frozenset(
@@ -69,9 +66,7 @@ class ClassicGroupScene(JUnitScene):
     @property
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to a group of the classic protocol."""
-        delays = re.fullmatch(r"\d+", self.constants.get("InitialDelays", ""))
-        if delays is None:
-            raise Unsayable("it does not say how often the initial delay is prolonged")
+        delays = groups.prolongations(self.constants)
         instances = groups.instances(self.constants)
         joins_twice = self.constants.get("RequireKnownMemberId") == "TRUE"
         return {
@@ -79,8 +74,8 @@ class ClassicGroupScene(JUnitScene):
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
             "size": self.constants.get("MaxSize", "Integer.MAX_VALUE"),
             "delay": str(INITIAL_DELAY_MS),
-            "rebalance": str(INITIAL_DELAY_MS * (int(delays[0]) + 1)),
-            "version": str(_JOINS_TWICE if joins_twice else _JOINS_ONCE),
+            "rebalance": str(INITIAL_DELAY_MS * (delays + 1)),
+            "version": str(groups.JOINS_TWICE if joins_twice else groups.JOINS_ONCE),
         }
 
     # ---- steps -------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ CALLS: Mapping[str, frozenset[str]] = {
 _EACH = re.compile(r"\[\w+ \\in Members \|-> (\"\w+\")\]")
 _BY_NAME = re.compile(r"(\w+) \|-> \"(\w+)\"")
 _NO_INSTANCE = "none"
+JOINS_ONCE, JOINS_TWICE = 3, 9
+"""Versions of JoinGroup: before and after MEMBER_ID_REQUIRED (KIP-394)."""
 
 
 def members(constants: Mapping[str, str]) -> tuple[str, ...]:
@@ -38,6 +40,14 @@ def instances(constants: Mapping[str, str]) -> Mapping[str, str]:
     if not of_members:
         raise Unsayable("it does not say which members are static")
     return {member: name for member, name in of_members.items() if name != _NO_INSTANCE}
+
+
+def prolongations(constants: Mapping[str, str]) -> int:
+    """How often the initial delay is prolonged. Unsayable if the file does not say it."""
+    match = re.fullmatch(r"\d+", constants.get("InitialDelays", ""))
+    if match is None:
+        raise Unsayable("it does not say how often the initial delay is prolonged")
+    return int(match[0])
 
 
 def map_of(pairs: Mapping[str, str]) -> str:

@@ -5,7 +5,6 @@ What the broker shows to nobody is not asserted, and no timer but the initial de
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -15,8 +14,6 @@ from conformance.systems.kafka.junit.steps import JavaScene, Unsayable, fn
 from conformance.systems.shared.group.settings import INITIAL_DELAY_MS
 from conformance.tla import Action, Fn, Value
 
-_JOINS_ONCE, _JOINS_TWICE = 3, 9
-"""Versions of JoinGroup: before and after MEMBER_ID_REQUIRED (KIP-394)."""
 _UNSEEN = frozenset(
     {"SendJoinGroup", "SendHeartbeat", "SendOffsetCommit", "CompleteJoin", "LeaveGroup"}
     | {"RequestRejoin", "ChangeProtocols"}
@@ -40,13 +37,11 @@ class GroupScript:
     @property
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to the model."""
-        delays = re.fullmatch(r"\d+", self.constants.get("InitialDelays", ""))
-        if delays is None:
-            raise Unsayable("it does not say how often the initial delay is prolonged")
+        delays = groups.prolongations(self.constants)
         twice = self.constants.get("RequireKnownMemberId") == "TRUE" or self._instances
         return {
-            "version": str(_JOINS_TWICE if twice else _JOINS_ONCE),
-            "rebalance": str(INITIAL_DELAY_MS * (int(delays[0]) + 1) // 1_000),
+            "version": str(groups.JOINS_TWICE if twice else groups.JOINS_ONCE),
+            "rebalance": str(INITIAL_DELAY_MS * (delays + 1) // 1_000),
         }
 
     @property
