@@ -46,7 +46,7 @@ MappingOption = Annotated[
     ),
 ]
 
-DeparturesOption = Annotated[
+KnownDeviationsOption = Annotated[
     str | None,
     typer.Option(
         "--deviations",
@@ -61,7 +61,7 @@ def import_command(
     model: ModelOption,
     config: ConfigOption = None,
     mapping: MappingOption = None,
-    deviations: DeparturesOption = None,
+    deviations: KnownDeviationsOption = None,
     force: ForceOption = False,
     master: MasterOption = None,
     report: ReportOption = None,
@@ -88,7 +88,7 @@ def judge_command(
     model: ModelOption,
     config: ConfigOption = None,
     mapping: MappingOption = None,
-    deviations: DeparturesOption = None,
+    deviations: KnownDeviationsOption = None,
     trace: Annotated[str | None, typer.Option(help="Judge this trace only, by its name.")] = None,
     invariants_only: Annotated[
         bool,
@@ -148,6 +148,6 @@ def _request(
         declared,
         mapping,
         only,
-        departures=deviations,
+        deviations=deviations,
         invariants_only=invariants_only,
     )

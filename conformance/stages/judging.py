@@ -60,7 +60,7 @@ class JudgeRequest:
     mapping_path: Path | None = None
     only: str | None = None
     """The name of the one trace to judge."""
-    departures: str | None = None
+    deviations: str | None = None
     """Whose known deviations are taken for what the traces may show: a table FILE.toml, or a
     system that has a table."""
     invariants_only: bool = False
@@ -329,7 +329,7 @@ class _JudgeBench:
         words = ["kconform", "judge", *map(str, request.files)]
         words += ["--model", reference(request.model)]
         words += ["--mapping", str(request.mapping_path)] if request.mapping_path else []
-        words += ["--deviations", request.departures] if request.departures else []
+        words += ["--deviations", request.deviations] if request.deviations else []
         words += ["--invariants-only"] if request.invariants_only else []
         return shlex.join([*words, "--trace", trace])
 
@@ -340,7 +340,7 @@ def _known(request: JudgeRequest) -> tuple[Deviation, ...]:
     UserError if there is none, or if one shows values that the specification has not: a mapping
     says which value stands for which.
     """
-    table = table_of(request.departures or "")
+    table = table_of(request.deviations or "")
     if table is None:
         return ()
     root = request.model.spec
@@ -351,13 +351,13 @@ def _known(request: JudgeRequest) -> tuple[Deviation, ...]:
     )
     if not known:
         raise UserError(
-            f"{request.departures} knows no deviation from {root}, the specification of "
+            f"{request.deviations} knows no deviation from {root}, the specification of "
             f"{reference(request.model)}. Leave --deviations out."
         )
     shown = next((deviation for deviation in known if deviation.shown), None)
     if shown is not None:
         raise UserError(
-            f"The deviation {shown.id} of {request.departures} shows values in place of the "
+            f"The deviation {shown.id} of {request.deviations} shows values in place of the "
             "specification's, which only a system that is driven can be judged by. Say in a "
             "mapping which value stands for which (docs/mapping.md), and leave --deviations out."
         )
@@ -429,7 +429,7 @@ def _tell(
     parts.append(compared.summary("event"))
     if bench.known:
         parts.append(
-            f"with the known {counted(len(bench.known), 'deviation')} of {request.departures}"
+            f"with the known {counted(len(bench.known), 'deviation')} of {request.deviations}"
         )
     if tally.silent:
         parts.append(f"{tally.silent:,} of {tally.steps:,} steps were not seen")
