@@ -262,7 +262,7 @@ class _Engine:
         broken = NOT_ASKED
         if self.options.all_formulas:
             broken = broken_formulas(model, outcome, lambda rest: self._outcome(rest, run)[0])
-        idle = self._idle_overrides(model) if outcome.is_answer else ()
+        idle = self._idle_overrides(model, outcome) if outcome.is_answer else ()
         seconds = time.monotonic() - started
         result = judge(
             model,
@@ -288,13 +288,14 @@ class _Engine:
         dump = model.feeds_suite and not _temporal_properties(prepared)
         return self.run(prepared, key, run, dump=dump)[0], False
 
-    def _idle_overrides(self, model: Model) -> tuple[str, ...]:
+    def _idle_overrides(self, model: Model, outcome: EngineOutcome) -> tuple[str, ...]:
         if not model.overrides:
             return ()
         return known_idle_overrides(
             None if self.options.cold else self._cache,
             model_key(model, self.tools),
             lambda: bound(model, self.tools, self.options.parser),
+            outcome.counterexample,
         )
 
     def run(

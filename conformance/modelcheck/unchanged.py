@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from typing import cast
 
 from conformance.errors import SpecError
 from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.form import Check
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, bound_again
+from conformance.story.behaviour import Step
+from conformance.tla import ActionPattern, Spec, State
 from conformance.tla.search import ObservedProblem, PairResult, SearchLimits, compare, problem_of
 
 MOST_STATES = 5_000
@@ -43,15 +47,18 @@ def overridden_operators(prepared: PreparedModel) -> tuple[str, ...]:
     return tuple(name for name in prepared.model.overrides if name not in constants)
 
 
-def idle_overrides(prepared: PreparedModel, most: int = MOST_STATES) -> tuple[str, ...]:
+def idle_overrides(
+    prepared: PreparedModel, counterexample: Sequence[Step] = (), most: int = MOST_STATES
+) -> tuple[str, ...]:
     """The overrides without which, one at a time, the model has the same states and steps.
 
-    An override that a checked formula depends on is none of them. The search ends at the first
-    difference; all searches together meet `most` states, and what comes later is not named.
+    An override that a checked formula depends on is none of them, nor is one without which a step
+    of the counterexample is not taken. The search ends at the first difference; all searches
+    together meet `most` states, and what comes later is not named.
     """
     names: list[str] = []
     for name in overridden_operators(prepared):
-        result = _with_and_without(prepared, name, most)
+        result = _with_and_without(prepared, name, counterexample, most)
         if result is None:
             continue
         most -= sum(result.states)
@@ -63,33 +70,59 @@ def idle_overrides(prepared: PreparedModel, most: int = MOST_STATES) -> tuple[st
 
 
 def known_idle_overrides(
-    cache: Cache | None, key: str, prepared: Callable[[], PreparedModel]
+    cache: Cache | None,
+    key: str,
+    prepared: Callable[[], PreparedModel],
+    counterexample: Callable[[Sequence[str]], Sequence[Step]],
 ) -> tuple[str, ...]:
     """The same of the model with this key, from the cache if it has it."""
     blob = None if cache is None else cache.load(_KIND, key)
     if blob is not None:
         return tuple(blob.decode().split())
-    names = idle_overrides(prepared())
+    model = prepared()
+    names = idle_overrides(model, counterexample(model.spec.variables))
     if cache is not None:
         cache.store(_KIND, key, " ".join(names).encode())
     return names
 
 
-def _with_and_without(prepared: PreparedModel, name: str, most: int) -> PairResult | None:
-    """The model beside itself without an override; None where that says nothing."""
+def _with_and_without(
+    prepared: PreparedModel, name: str, counterexample: Sequence[Step], most: int
+) -> PairResult | None:
+    """The model beside itself without an override; None if that says nothing, or they differ."""
     model, check = bounds_only(prepared.model), prepared.model.check
     try:
-        specs = [
-            bound_again(side, prepared.module).spec
-            for side in (without_overrides(model, [name]), model)
-        ]
-        if specs[0].formulas_use((*check.invariants, *check.properties), name):
+        without = bound_again(without_overrides(model, [name]), prepared.module).spec
+        if without.formulas_use((*check.invariants, *check.properties), name):
             return None
-        if any(spec.depends_on_search for spec in specs):
+        if without.depends_on_search or _lacks_a_step(without, counterexample):
+            return None
+        spec = bound_again(model, prepared.module).spec
+        if spec.depends_on_search:
             return None
         old, new = (
-            ObservedProblem(problem_of(spec), spec.variables, lambda state: state) for spec in specs
+            ObservedProblem(problem_of(side), side.variables, lambda state: state)
+            for side in (without, spec)
         )
         return compare(old, new, SearchLimits(states=most))
     except SpecError:  # the evaluator has no answer where one of the two has no value
         return None
+
+
+def _lacks_a_step(spec: Spec, counterexample: Sequence[Step]) -> bool:
+    """Whether a step is none of the specification's: much cheaper to see than in two searches.
+
+    Only the actions of the counterexample are compiled for it. An action that the specification
+    has under no name, as when an override replaces it, is left to the search.
+    """
+    kinds = {*spec.kinds}
+    if counterexample and counterexample[0].state not in spec.initial_states():
+        return True
+    for before, step in pairwise(counterexample):
+        if step.action is None or step.action.name not in kinds:
+            continue
+        taken = spec.select([ActionPattern(step.action.name, step.action.args)])
+        state = cast("State", before.state)  # a counterexample has no unknown values
+        if all(after != step.state for _, after in spec.successors_in(taken, state)):
+            return True
+    return False

@@ -59,7 +59,8 @@ def _check(context: Context, model: Model) -> CheckResult:
     tools = context.check.tools or find_tools()
     prepared = prepare(model, tools, context.check.parser)
     outcome, unchecked, formulas, given_up = _searched(context, prepared)
-    idle = idle_overrides(prepared) if outcome.is_answer else ()
+    steps = outcome.counterexample(prepared.spec.variables)
+    idle = idle_overrides(prepared, steps) if outcome.is_answer else ()
     seconds = time.monotonic() - started
     result = judge(
         model,

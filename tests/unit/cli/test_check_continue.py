@@ -170,6 +170,29 @@ def test_a_mutant_that_changes_nothing_fails_although_it_breaks_its_formula(
     assert "is no mutant" in model["problems"][0]
 
 
+@pytest.mark.parametrize("engine", ["tlc", "python"])
+def test_a_counterexample_that_needs_the_override_needs_no_search(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("conformance.modelcheck.unchanged.compare", None)
+    more = "mutant = 'Start'\n[definitions]\nOther = '2'\n[overrides]\nStart = 'Other'\n"
+    path = manifest(tmp_path, 'invariants = ["Small"]\n', more, 'violated"\nviolated = "Small')
+    code, model = check(path, "--engine", engine)
+    assert (code, model["verdict"], model["idle_overrides"]) == (0, "pass", [])
+
+
+@pytest.mark.parametrize("engine", ["tlc", "python"])
+@pytest.mark.parametrize(
+    ("body", "idle"), [("n = 1 /\\ n' = 3", ["Jump"]), ("n = 0 /\\ n' = 3", [])]
+)
+def test_an_action_of_another_name_is_compared_by_its_steps(
+    body: str, idle: list[str], engine: str, tmp_path: Path
+) -> None:
+    more = f"[definitions]\nOther = '''{body}'''\n[overrides]\nJump = 'Other'\n"
+    path = manifest(tmp_path, 'invariants = ["Small"]\n', more, 'violated"\nviolated = "Small')
+    assert check(path, "--engine", engine)[1]["idle_overrides"] == idle
+
+
 def test_what_is_idle_is_remembered_with_the_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
