@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import cast
 
@@ -53,12 +54,16 @@ def idle_overrides(
     """The overrides without which, one at a time, the model has the same states and steps.
 
     An override that a checked formula depends on is none of them, nor is one without which a step
-    of the counterexample is not taken. The search ends at the first difference; all searches
-    together meet `most` states, and what comes later is not named.
+    of the counterexample is not taken. Of a mutant the mutated operator alone is looked at: what
+    it inherits is looked at in the model that it extends. The search ends at the first
+    difference; all searches together meet `most` states, and what comes later is not named.
     """
+    overridden = overridden_operators(prepared)
+    mutated = {prepared.model.mutant}.intersection(overridden)
+    with_all = cache(lambda: bound_again(bounds_only(prepared.model), prepared.module).spec)
     names: list[str] = []
-    for name in overridden_operators(prepared):
-        result = _with_and_without(prepared, name, counterexample, most)
+    for name in mutated or overridden:
+        result = _with_and_without(prepared, name, with_all, counterexample, most)
         if result is None:
             continue
         most -= sum(result.states)
@@ -70,26 +75,33 @@ def idle_overrides(
 
 
 def known_idle_overrides(
-    cache: Cache | None,
+    kept: Cache | None,
     key: str,
     prepared: Callable[[], PreparedModel],
     counterexample: Callable[[Sequence[str]], Sequence[Step]],
 ) -> tuple[str, ...]:
     """The same of the model with this key, from the cache if it has it."""
-    blob = None if cache is None else cache.load(_KIND, key)
+    blob = None if kept is None else kept.load(_KIND, key)
     if blob is not None:
         return tuple(blob.decode().split())
     model = prepared()
     names = idle_overrides(model, counterexample(model.spec.variables))
-    if cache is not None:
-        cache.store(_KIND, key, " ".join(names).encode())
+    if kept is not None:
+        kept.store(_KIND, key, " ".join(names).encode())
     return names
 
 
 def _with_and_without(
-    prepared: PreparedModel, name: str, counterexample: Sequence[Step], most: int
+    prepared: PreparedModel,
+    name: str,
+    with_all: Callable[[], Spec],
+    counterexample: Sequence[Step],
+    most: int,
 ) -> PairResult | None:
-    """The model beside itself without an override; None if that says nothing, or they differ."""
+    """The model beside itself without an override; None if that says nothing, or they differ.
+
+    `with_all` is the specification with every override, bound once for all comparisons.
+    """
     model, check = bounds_only(prepared.model), prepared.model.check
     try:
         without = bound_again(without_overrides(model, [name]), prepared.module).spec
@@ -97,12 +109,11 @@ def _with_and_without(
             return None
         if without.depends_on_search or _lacks_a_step(without, counterexample):
             return None
-        spec = bound_again(model, prepared.module).spec
-        if spec.depends_on_search:
+        if with_all().depends_on_search:
             return None
         old, new = (
             ObservedProblem(problem_of(side), side.variables, lambda state: state)
-            for side in (without, spec)
+            for side in (without, with_all())
         )
         return compare(old, new, SearchLimits(states=most))
     except SpecError:  # the evaluator has no answer where one of the two has no value
