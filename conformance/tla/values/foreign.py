@@ -11,6 +11,7 @@ from conformance.tla.values.value import Fn, ModelValue
 __all__ = ["objection"]
 
 _ATOMS = (bool, int, ModelValue)
+_ATOMIC_TYPES = frozenset(_ATOMS)
 
 
 def objection(value: object, place: str = "") -> str:
@@ -19,6 +20,34 @@ def objection(value: object, place: str = "") -> str:
     `place` names the object; entries are named within it, as in `log["b1"][2]`. The text begins
     with the place and is one or two sentences.
     """
+    # Nearly every object is a value, and the names of its entries cost more than the answer.
+    return "" if _is_value(value) else _objection(value, place)
+
+
+def _is_value(value: object) -> bool:
+    """Whether there is nothing to object to."""
+    if type(value) in _ATOMIC_TYPES:
+        return True
+    if isinstance(value, str):
+        return value.isascii() or not _of_text(value, "")
+    if isinstance(value, Fn):
+        keys: list[object] = list(value)
+        if _is_sequence(keys):
+            return False
+        return all(map(_is_value, keys)) and all(map(_is_value, value.values()))
+    if isinstance(value, tuple | frozenset):
+        return all(map(_is_value, value))
+    return isinstance(value, _ATOMS)
+
+
+def _is_sequence(keys: list[object]) -> bool:
+    """Whether a function on these arguments is written as a tuple."""
+    if keys and type(keys[0]) is not int:
+        return False
+    return all(type(key) is int for key in keys) and {*keys} == {*range(1, len(keys) + 1)}
+
+
+def _objection(value: object, place: str) -> str:
     if isinstance(value, _ATOMS):
         return ""
     if isinstance(value, str):
@@ -45,8 +74,8 @@ def _of_text(text: str, place: str) -> str:
 
 
 def _of_function(function: Fn, place: str) -> str:
-    keys = list(function)
-    if all(type(key) is int for key in keys) and set(keys) == set(range(1, len(keys) + 1)):
+    keys: list[object] = list(function)
+    if _is_sequence(keys):
         return (
             f"{place} is a function on 1..{len(keys)}, which is written as a tuple. Make functions "
             "with conformance.tla.make_function."
@@ -57,7 +86,7 @@ def _of_function(function: Fn, place: str) -> str:
 
 
 def _first(values: Iterable[object], places: Iterable[str]) -> str:
-    return next((why for why in map(objection, values, places) if why), "")
+    return next((why for why in map(_objection, values, places) if why), "")
 
 
 def _kind(value: object) -> str:
