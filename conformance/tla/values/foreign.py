@@ -31,10 +31,10 @@ def _is_value(value: object) -> bool:
     if isinstance(value, str):
         return value.isascii() or not _of_text(value, "")
     if isinstance(value, Fn):
-        keys: list[object] = list(value)
+        keys: list[object] = list(value.mapping)
         if _is_sequence(keys):
             return False
-        return all(map(_is_value, keys)) and all(map(_is_value, value.values()))
+        return all(map(_is_value, keys)) and all(map(_is_value, value.mapping.values()))
     if isinstance(value, tuple | frozenset):
         return all(map(_is_value, value))
     return isinstance(value, _ATOMS)
