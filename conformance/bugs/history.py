@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,10 +113,13 @@ def ordinary_tests() -> OrdinaryTests:
     return OrdinaryTests(resource_root())
 
 
-def run_history(plan: BugHistoryPlan, emit: Emit) -> list[BugHistoryResult]:
+def run_history(
+    plan: BugHistoryPlan, emit: Emit, decided: Callable[[BugHistoryResult], None]
+) -> list[BugHistoryResult]:
     """Judge each bug; a finding for each that nothing kills, one event for the table.
 
-    UserError for a patch that does not apply, before any bug is judged.
+    `decided` hears of each as soon as it is judged: a whole list takes hours. UserError for a
+    patch that does not apply, before any bug is judged.
     """
     started = time.monotonic()
     emit(StageStarted(STAGE, plan.path.name, len(plan.bugs)))
@@ -127,6 +130,7 @@ def run_history(plan: BugHistoryPlan, emit: Emit) -> list[BugHistoryResult]:
     for number, bug in enumerate(plan.bugs):
         emit(Progress(STAGE, number, len(plan.bugs), f"{bug.name} {bug.description}"))
         results.append(_judged(bug, plan))
+        decided(results[-1])
         for finding in _findings(results[-1], plan.patch(bug)):
             emit(finding)
     emit(_finished(plan, results, time.monotonic() - started))

@@ -178,13 +178,8 @@ def bugs(
         elif history is not None:
             tests = ordinary_tests() if by_tests else None
             bug_list = load_history(history)
-            _history(
-                work,
-                run_history(
-                    BugHistoryPlan(history, bug_list, catalogues, within_a_minute, names, tests),
-                    work.emit,
-                ),
-            )
+            described = BugHistoryPlan(history, bug_list, catalogues, within_a_minute, names, tests)
+            _history(work, described)
         elif patch is not None:
             with patched_by_file(patch) as folder:
                 _judge(
@@ -308,18 +303,21 @@ def _touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
     return result
 
 
-def _history(work: CommandSession, results: Sequence[BugHistoryResult]) -> None:
-    """Killed by what, survived, why; then a score for each component."""
+def _history(work: CommandSession, plan: BugHistoryPlan) -> None:
+    """Killed by what, survived, why, as soon as it is known; then a score for each component."""
     layout = "{:<6} {:<12} {:<22} {:<9} {:>7}  {}"
-    work.say("\n" + layout.format("bug", "JIRA", "component", "fate", "seconds", "by what, or why"))
-    for result in results:
+
+    def say(result: BugHistoryResult) -> None:
         bug, seconds = result.bug, f"{result.search.seconds:.1f}"
         shown = result.by or result.why
         work.say(layout.format(bug.name, bug.jira, bug.component, result.fate, seconds, shown))
-    layout = "{:<36}" + " {:>9}" * len(BUG_FATES)
-    work.say("\n" + layout.format("component", *BUG_FATES))
+
+    work.say("\n" + layout.format("bug", "JIRA", "component", "fate", "seconds", "by what, or why"))
+    results = run_history(plan, work.emit, say)
+    layout_of_scores = "{:<36}" + " {:>9}" * len(BUG_FATES)
+    work.say("\n" + layout_of_scores.format("component", *BUG_FATES))
     for component, fates in scores(results).items():
-        work.say(layout.format(component, *(fates[fate] for fate in BUG_FATES)))
+        work.say(layout_of_scores.format(component, *(fates[fate] for fate in BUG_FATES)))
 
 
 def _judge(
