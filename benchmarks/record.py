@@ -96,9 +96,17 @@ def run(measurement: Measurement) -> Run:
     """Run it; CalledProcessError if it fails: a failure is no measurement."""
     words = [sys.executable if word == "{python}" else word for word in measurement.command]
     before, started, used = os.getloadavg()[0], time.monotonic(), _processor()
-    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode not in measurement.codes:
-        done.check_returncode()
+    lines = []
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        words, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:  # shown at once: who interrupts a long run has the rows so far
+            print(line, end="", flush=True)
+            lines.append(line)
+    if process.returncode not in measurement.codes:
+        raise subprocess.CalledProcessError(process.returncode, words)
     return Run(
         command=measurement.shown,
         date=time.strftime("%Y-%m-%d", time.gmtime()),
@@ -107,7 +115,7 @@ def run(measurement: Measurement) -> Run:
         load=f"{before:.0f} to {os.getloadavg()[0]:.0f}",
         seconds=round(time.monotonic() - started, 1),
         processor=round(_processor() - used, 1),
-        output=done.stdout.strip("\n"),
+        output="".join(lines).strip("\n"),
     )
 
 
