@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from conformance.workload.plan import InstancePlan, PlannedRecord, ProducerKind
 from conformance.workload.ports import (
@@ -22,6 +22,7 @@ from conformance.workload.ports import (
     DeliveryReport,
     Partition,
     PolledRecord,
+    record_key,
 )
 
 T = TypeVar("T")
@@ -73,7 +74,9 @@ class AiokafkaProducer:
 
     async def _send(self, records: Sequence[PlannedRecord]) -> list[DeliveryReport]:
         futures = [
-            await self._producer.send(r.topic, r.value.encode(), partition=r.partition)
+            await self._producer.send(
+                r.topic, r.value.encode(), key=record_key(r), partition=r.partition
+            )
             for r in records
         ]
         await asyncio.wait(futures, timeout=ANSWER_S - 2.0)
@@ -100,8 +103,10 @@ class AiokafkaProducer:
 def _answer(future: asyncio.Future[Any]) -> DeliveryReport:
     if not future.done():
         return DeliveryReport(False, error="no answer in time")
-    if future.cancelled() or future.exception() is not None:
-        return DeliveryReport(False, error=repr(None if future.cancelled() else future.exception()))
+    error = None if future.cancelled() else future.exception()
+    if future.cancelled() or error is not None:
+        refused = isinstance(error, MessageSizeTooLargeError)
+        return DeliveryReport(False, error=repr(error), refused=refused)
     metadata = future.result()
     known = metadata is not None and metadata.offset is not None and metadata.offset >= 0
     return DeliveryReport(True, metadata.offset if known else None)

@@ -405,13 +405,13 @@ def _sent(
 def _parts(
     records: Sequence[PlannedRecord], answers: Sequence[DeliveryReport]
 ) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The records that were acknowledged, and those that were not, as two lines."""
+    """The records of each outcome, as a line."""
     pairs = list(zip(records, answers, strict=True))
-    for outcome, acknowledged in (("ok", True), ("info", False)):
-        chosen = [(r, a) for r, a in pairs if a.acknowledged is acknowledged]
+    for outcome in ("ok", "fail", "info"):
+        chosen = [(r, a) for r, a in pairs if a.outcome == outcome]
         if chosen:
             fields: dict[str, object] = {"sent": _sent(*map(list, zip(*chosen, strict=True)))}
-            errors = {} if acknowledged else {"error": chosen[0][1].error}
+            errors = {} if outcome == "ok" else {"error": chosen[0][1].error}
             yield outcome, {**fields, **errors}
 
 

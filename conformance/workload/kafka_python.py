@@ -13,7 +13,7 @@ from kafka import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, MessageSizeTooLargeError
 
 from conformance.workload.plan import InstancePlan, PlannedRecord, ProducerKind
 from conformance.workload.ports import (
@@ -28,6 +28,7 @@ from conformance.workload.ports import (
     DeliveryReport,
     Partition,
     PolledRecord,
+    record_key,
 )
 
 
@@ -66,7 +67,13 @@ class KafkaPythonProducer:
 
     def send(self, records: Sequence[PlannedRecord]) -> list[DeliveryReport]:
         futures = [
-            _asked(self._producer.send, r.topic, r.value.encode(), partition=r.partition)
+            _asked(
+                self._producer.send,
+                r.topic,
+                r.value.encode(),
+                key=record_key(r),
+                partition=r.partition,
+            )
             for r in records
         ]
         until = time.monotonic() + ANSWER_S
@@ -76,7 +83,8 @@ class KafkaPythonProducer:
         try:
             metadata = future.get(max(0.0, until - time.monotonic()))
         except KafkaError as error:
-            return DeliveryReport(False, error=repr(error))
+            refused = isinstance(error, MessageSizeTooLargeError)
+            return DeliveryReport(False, error=repr(error), refused=refused)
         known = metadata.offset is not None and metadata.offset >= 0
         return DeliveryReport(True, metadata.offset if known else None)
 

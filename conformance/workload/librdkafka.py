@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from conformance.workload.plan import GroupProtocol, InstancePlan, PlannedRecord, ProducerKind
 from conformance.workload.ports import (
@@ -21,6 +21,7 @@ from conformance.workload.ports import (
     DeliveryReport,
     Partition,
     PolledRecord,
+    record_key,
 )
 
 
@@ -82,6 +83,7 @@ class LibrdkafkaProducer:
                     error is None,
                     offset if error is None and known else None,
                     "" if error is None else str(error),
+                    error is not None and error.code() == KafkaError.MSG_SIZE_TOO_LARGE,
                 )
 
             return report
@@ -91,6 +93,7 @@ class LibrdkafkaProducer:
                 self._producer.produce,
                 record.topic,
                 record.value.encode(),
+                record_key(record),
                 partition=record.partition,
                 on_delivery=delivery(place),
             )

@@ -21,6 +21,8 @@ CONSUMER_PROTOCOL_LIBRARIES = ("confluent-kafka", "java")
 """Those that can join a group with `group.protocol=consumer` (KIP-848)."""
 END = "end"
 """How values begin that are sent last: a reader that has one of each partition has read it all."""
+MAX_MESSAGE_BYTES = 8_192
+"""`max.message.bytes` of the workload's topics: far above every batch but the oversized ones."""
 
 
 class ProducerKind(StrEnum):
@@ -78,6 +80,8 @@ class PlannedRecord(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     value: str
+    key_bytes: int = 0
+    """The length of its key. Above `MAX_MESSAGE_BYTES` every broker must refuse the record."""
 
 
 class PlannedStep(msgspec.Struct, frozen=True):
@@ -333,6 +337,9 @@ def _transactional_id(settings: WorkloadSettings, name: str) -> str:
 
 _RESTS = (0.01, 0.15)
 """Seconds between two steps, at least and at most."""
+_OVERSIZED_SHARE = 0.04
+"""Of the sends outside transactions, those of one record that brokers must refuse."""
+_OVERSIZED_KEY_BYTES = MAX_MESSAGE_BYTES * 3 // 2
 
 
 def _timed(
@@ -366,7 +373,11 @@ def _sends(
     number = 0
     while True:
         number += 1
-        yield PlannedStep(0.0, PlannedAction.SEND, _records(settings, process, source, number, 8))
+        records = _records(settings, process, source, number, 8)
+        if source.random() < _OVERSIZED_SHARE:
+            # Alone: a broker refuses the whole batch, and only some clients split it then.
+            records = (msgspec.structs.replace(records[0], key_bytes=_OVERSIZED_KEY_BYTES),)
+        yield PlannedStep(0.0, PlannedAction.SEND, records)
 
 
 def _transactions(

@@ -27,6 +27,18 @@ class DeliveryReport:
     acknowledged: bool
     offset: int | None = None
     error: str = ""
+    refused: bool = False
+    """The broker said MESSAGE_TOO_LARGE, so it has not appended the record, in no try.
+
+    Of other errors that is not certain: an earlier try without an answer may have been appended.
+    """
+
+    @property
+    def outcome(self) -> str:
+        """The type of its line in a history."""
+        if self.acknowledged:
+            return "ok"
+        return "fail" if self.refused else "info"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,11 @@ class PolledRecord:
     partition: int
     offset: int
     value: str
+
+
+def record_key(record: PlannedRecord) -> bytes | None:
+    """The key to send it with, None if it has none."""
+    return b"k" * record.key_bytes or None
 
 
 class ConsumerListener(Protocol):

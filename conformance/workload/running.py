@@ -25,6 +25,7 @@ from conformance.workload.plan import (
     CONSUMER_PROTOCOL_LIBRARIES,
     FIRST_S,
     LIBRARIES,
+    MAX_MESSAGE_BYTES,
     ClientRole,
     InstancePlan,
     ProducerKind,
@@ -91,7 +92,7 @@ def run_workload(settings: WorkloadSettings, place: WorkloadPlace, tell: Tell) -
     """
     unclean = str(place.unclean_election).lower()
     configs = {"unclean.leader.election.enable": unclean, "cleanup.policy": "delete"}
-    configs["retention.ms"] = "-1"
+    configs |= {"retention.ms": "-1", "max.message.bytes": str(MAX_MESSAGE_BYTES)}
     features = prepared(place.bootstrap, settings.all_topics, settings.partitions, configs, tell)
     version = features.get("transaction.version", 0)
     if features.get("group.version", 0) > 0:

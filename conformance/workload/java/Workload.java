@@ -35,6 +35,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RecordTooLargeException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.slf4j.LoggerFactory;
@@ -242,7 +243,11 @@ public final class Workload implements ConsumerRebalanceListener {
     // --- producers -------------------------------------------------------------------------------
 
     /** What a producer was told of a record; an offset below 0 is not known. */
-    private record Answer(boolean acknowledged, long offset, String error) {}
+    private record Answer(String outcome, long offset, String error) {
+        boolean acknowledged() {
+            return outcome.equals("ok");
+        }
+    }
 
     private List<Answer> answers(List<ProducerRecord<String, String>> records) throws InterruptedException {
         List<Future<RecordMetadata>> futures = new ArrayList<>();
@@ -254,9 +259,10 @@ public final class Workload implements ConsumerRebalanceListener {
         for (Future<RecordMetadata> future : futures) {
             try {
                 RecordMetadata metadata = future.get(ANSWER_MS, TimeUnit.MILLISECONDS);
-                answers.add(new Answer(true, metadata.hasOffset() ? metadata.offset() : -1, ""));
+                answers.add(new Answer("ok", metadata.hasOffset() ? metadata.offset() : -1, ""));
             } catch (ExecutionException | TimeoutException error) {
-                answers.add(new Answer(false, -1, error.toString()));
+                boolean refused = error.getCause() instanceof RecordTooLargeException;
+                answers.add(new Answer(refused ? "fail" : "info", -1, error.toString()));
             }
         }
         return answers;
@@ -277,18 +283,18 @@ public final class Workload implements ConsumerRebalanceListener {
             return;
         }
         List<ObjectNode> lines = new ArrayList<>();
-        for (boolean acknowledged : new boolean[] {true, false}) {
+        for (String outcome : List.of("ok", "fail", "info")) {
             List<ProducerRecord<String, String>> chosen = new ArrayList<>();
             List<Answer> own = new ArrayList<>();
             for (int i = 0; i < records.size(); i++) {
-                if (answers.get(i).acknowledged() == acknowledged) {
+                if (answers.get(i).outcome().equals(outcome)) {
                     chosen.add(records.get(i));
                     own.add(answers.get(i));
                 }
             }
             if (!chosen.isEmpty()) {
                 ObjectNode line = fields("sent", sent(chosen, own));
-                line.put("type", acknowledged ? "ok" : "info").put("error", own.get(0).error());
+                line.put("type", outcome).put("error", own.get(0).error());
                 lines.add(line);
             }
         }
@@ -573,7 +579,9 @@ public final class Workload implements ConsumerRebalanceListener {
         List<ProducerRecord<String, String>> records = new ArrayList<>();
         for (JsonNode node : nodes) {
             int partition = node.get("partition").asInt();
-            records.add(new ProducerRecord<>(node.get("topic").asText(), partition, null, node.get("value").asText()));
+            int bytes = node.get("key_bytes").asInt();
+            String key = bytes == 0 ? null : "k".repeat(bytes);
+            records.add(new ProducerRecord<>(node.get("topic").asText(), partition, key, node.get("value").asText()));
         }
         return records;
     }

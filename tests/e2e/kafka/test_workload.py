@@ -71,7 +71,12 @@ def test_a_workload_with_faults_is_made_and_judged(version: str, tmp_path: Path)
     assert {"strict", "idempotence=false", "isolation=read-uncommitted"} <= set(verdicts)
     assert {each["verdict"] for each in verdicts.values()} <= {"pass", "inconclusive"}
     asked = verdicts["strict"]["rules"]
-    for rule in ("AcknowledgedIsKept", "PollIsContiguous", "OneRecordPerOffset"):
+    for rule in (
+        "AcknowledgedIsKept",
+        "PollIsContiguous",
+        "OneRecordPerOffset",
+        "RefusedIsNotAppended",
+    ):
         assert asked[rule]["kept"] > 0, rule
     plans = [json.loads(path.read_text("utf-8"))["plan"] for path in runs.glob("clients/*.json")]
     assert {plan["library"] for plan in plans} == {

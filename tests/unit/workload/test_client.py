@@ -143,6 +143,25 @@ def said(line: Mapping[str, Any], *names: str) -> list[Any]:
     return [line.get(name) for name in names]
 
 
+def test_what_a_broker_refused_has_failed_and_what_had_no_answer_may_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = DeliveryReport(False, error="too large", refused=True), DeliveryReport(False)
+    lines = logged(
+        tmp_path,
+        monkeypatch,
+        ClientRole.PRODUCER,
+        PlannedStep(0.0, PlannedAction.SEND, RECORDS),
+        producer=ScriptedProducer(answers),
+    )
+    assert [said(line, "type", "error") for line in lines] == [
+        ["invoke", None],
+        ["fail", "too large"],
+        ["info", None],
+    ]
+    assert [line["sent"][0]["value"] for line in lines[1:]] == ["a", "b"]
+
+
 def test_what_was_acknowledged_and_what_was_not_are_two_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

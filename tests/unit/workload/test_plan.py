@@ -13,6 +13,7 @@ from conformance.workload.client import ClientJob
 from conformance.workload.plan import (
     CONSUMER_PROTOCOL_LIBRARIES,
     LIBRARIES,
+    MAX_MESSAGE_BYTES,
     ClientRole,
     GroupProtocol,
     InstancePlan,
@@ -70,6 +71,20 @@ def test_every_role_library_and_action_takes_part() -> None:
             True,
             False,
         }
+
+
+def test_producers_send_what_brokers_refuse_now_and_then_and_alone() -> None:
+    plan = (*workload_plan(SETTINGS), *ending_plan(SETTINGS))
+    oversized = Counter[ClientRole]()
+    for instance in plan:
+        for step in instance.steps:
+            if any(record.key_bytes for record in step.records):
+                (record,) = step.records
+                assert record.key_bytes > MAX_MESSAGE_BYTES
+                assert step.do is PlannedAction.SEND
+                oversized[instance.role] += 1
+    assert set(oversized) == {ClientRole.PRODUCER}
+    assert oversized[ClientRole.PRODUCER] >= 10
 
 
 def test_who_dies_comes_back_as_another_instance_with_the_same_transactional_id() -> None:
