@@ -22,11 +22,13 @@ from conformance.kafka.clients import StopSignal
 from conformance.workload.log import CONFIGURE, HistoryLog, key_of, sent
 from conformance.workload.plan import (
     END,
+    STUCK_AFTER_REFUSAL,
     ClientRole,
     InstancePlan,
     PlannedAction,
     PlannedRecord,
     PlannedStep,
+    ProducerKind,
     partitions_of,
 )
 from conformance.workload.ports import (
@@ -179,11 +181,20 @@ class WorkloadClient:
             answers = [DeliveryReport(False)] * len(records)
         else:
             operation.end_in_parts(*_parts(records, answers))
+            if self._is_stuck_after(answers):
+                self._renew_producer()
         missing = [r for r, a in zip(records, answers, strict=True) if not a.acknowledged]
         if missing and self._plan.role is ClientRole.CLOSER and not self._ended:
             # Another value: what has no answer may be there, and a value is sent once.
             self._rest(0.3)
             self._send([msgspec.structs.replace(r, value=f"{r.value}-again") for r in missing])
+
+    def _is_stuck_after(self, answers: Sequence[DeliveryReport]) -> bool:
+        return (
+            self._plan.kind is ProducerKind.IDEMPOTENT
+            and self._plan.library in STUCK_AFTER_REFUSAL
+            and any(answer.refused for answer in answers)
+        )
 
     def _transaction(self, records: Sequence[PlannedRecord], *, commits: bool) -> None:
         if (producer := self._with_producer()) is None:
@@ -408,11 +419,22 @@ def _parts(
     """The records of each outcome, as a line."""
     pairs = list(zip(records, answers, strict=True))
     for outcome in ("ok", "fail", "info"):
-        chosen = [(r, a) for r, a in pairs if a.outcome == outcome]
+        chosen = [(r, a) for r, a in pairs if _outcome(r, a) == outcome]
         if chosen:
             fields: dict[str, object] = {"sent": _sent(*map(list, zip(*chosen, strict=True)))}
             errors = {} if outcome == "ok" else {"error": chosen[0][1].error}
             yield outcome, {**fields, **errors}
+
+
+def _outcome(record: PlannedRecord, answer: DeliveryReport) -> str:
+    """The type of a record's line: `fail` only where the broker must have refused every try.
+
+    After another error a try without an answer may have been appended. Some producers answer
+    later sends with the error of an earlier one: of those records it says nothing.
+    """
+    if answer.acknowledged:
+        return "ok"
+    return "fail" if answer.refused and record.is_oversized else "info"
 
 
 def _polled(records: Sequence[PolledRecord]) -> list[dict[str, object]]:

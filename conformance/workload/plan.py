@@ -19,6 +19,12 @@ LIBRARIES = ("confluent-kafka", "kafka-python", "aiokafka", "java")
 """Clients that a workload drives."""
 CONSUMER_PROTOCOL_LIBRARIES = ("confluent-kafka", "java")
 """Those that can join a group with `group.protocol=consumer` (KIP-848)."""
+STUCK_AFTER_REFUSAL = ("aiokafka", "kafka-python")
+"""Those whose idempotent producer can send no more, or not all, after a broker refused a record.
+
+kafka-python 3.0.12 answers each later send with the same error. aiokafka 0.14.0 counts the sequence
+numbers of the refused batch, so the broker says OUT_OF_ORDER_SEQUENCE_NUMBER from then on.
+"""
 END = "end"
 """How values begin that are sent last: a reader that has one of each partition has read it all."""
 MAX_MESSAGE_BYTES = 8_192
@@ -81,7 +87,12 @@ class PlannedRecord(msgspec.Struct, frozen=True):
     partition: int
     value: str
     key_bytes: int = 0
-    """The length of its key. Above `MAX_MESSAGE_BYTES` every broker must refuse the record."""
+    """The length of its key."""
+
+    @property
+    def is_oversized(self) -> bool:
+        """Whether every broker must refuse it."""
+        return self.key_bytes > MAX_MESSAGE_BYTES
 
 
 class PlannedStep(msgspec.Struct, frozen=True):

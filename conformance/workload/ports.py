@@ -28,17 +28,7 @@ class DeliveryReport:
     offset: int | None = None
     error: str = ""
     refused: bool = False
-    """The broker said MESSAGE_TOO_LARGE, so it has not appended the record, in no try.
-
-    Of other errors that is not certain: an earlier try without an answer may have been appended.
-    """
-
-    @property
-    def outcome(self) -> str:
-        """The type of its line in a history."""
-        if self.acknowledged:
-            return "ok"
-        return "fail" if self.refused else "info"
+    """The error is MESSAGE_TOO_LARGE."""
 
 
 @dataclass(frozen=True, slots=True)

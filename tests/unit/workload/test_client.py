@@ -14,6 +14,7 @@ from conformance.workload import client as module
 from conformance.workload.client import ClientJob, WorkloadClient
 from conformance.workload.log import HistoryLog
 from conformance.workload.plan import (
+    MAX_MESSAGE_BYTES,
     ClientRole,
     InstancePlan,
     PlannedAction,
@@ -143,21 +144,22 @@ def said(line: Mapping[str, Any], *names: str) -> list[Any]:
     return [line.get(name) for name in names]
 
 
-def test_what_a_broker_refused_has_failed_and_what_had_no_answer_may_be_there(
+def test_only_what_a_broker_must_refuse_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = DeliveryReport(False, error="too large", refused=True), DeliveryReport(False)
+    large = PlannedRecord("t", 0, "a", key_bytes=MAX_MESSAGE_BYTES + 1)
+    refused = DeliveryReport(False, error="too large", refused=True)
     lines = logged(
         tmp_path,
         monkeypatch,
         ClientRole.PRODUCER,
-        PlannedStep(0.0, PlannedAction.SEND, RECORDS),
-        producer=ScriptedProducer(answers),
+        PlannedStep(0.0, PlannedAction.SEND, (large, PlannedRecord("t", 1, "b"))),
+        producer=ScriptedProducer((refused, refused)),
     )
     assert [said(line, "type", "error") for line in lines] == [
         ["invoke", None],
         ["fail", "too large"],
-        ["info", None],
+        ["info", "too large"],  # a small record: the error of an earlier one
     ]
     assert [line["sent"][0]["value"] for line in lines[1:]] == ["a", "b"]
 

@@ -13,7 +13,6 @@ from conformance.workload.client import ClientJob
 from conformance.workload.plan import (
     CONSUMER_PROTOCOL_LIBRARIES,
     LIBRARIES,
-    MAX_MESSAGE_BYTES,
     ClientRole,
     GroupProtocol,
     InstancePlan,
@@ -78,9 +77,8 @@ def test_producers_send_what_brokers_refuse_now_and_then_and_alone() -> None:
     oversized = Counter[ClientRole]()
     for instance in plan:
         for step in instance.steps:
-            if any(record.key_bytes for record in step.records):
-                (record,) = step.records
-                assert record.key_bytes > MAX_MESSAGE_BYTES
+            if any(record.is_oversized for record in step.records):
+                assert len(step.records) == 1
                 assert step.do is PlannedAction.SEND
                 oversized[instance.role] += 1
     assert set(oversized) == {ClientRole.PRODUCER}
