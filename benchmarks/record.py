@@ -212,13 +212,18 @@ def main() -> None:
         ]
     if unknown := [name for name in names if name not in known]:
         parser.error(f"there is no measurement {unknown[0]}; there are {', '.join(known)}")
-    for name in names:
-        print(f"{name}: {shlex.join(known[name].command)}", file=sys.stderr, flush=True)
-        keep(known[name], run(known[name]))
-    for path in documents(list(known.values())):
+    try:
+        for name in names:
+            print(f"{name}: {shlex.join(known[name].command)}", file=sys.stderr, flush=True)
+            keep(known[name], run(known[name]))
+    finally:  # also of an interrupted or failed call: documents agree with what is kept
+        _write_documents(list(known.values()))
+
+
+def _write_documents(known: Sequence[Measurement]) -> None:
+    for path in documents(known):
         text = path.read_text(encoding="utf-8")
-        name = str(path.relative_to(ROOT))
-        path.write_text(written(name, text, list(known.values())), encoding="utf-8")
+        path.write_text(written(str(path.relative_to(ROOT)), text, known), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -90,3 +90,22 @@ def test_prose_beside_the_tables_has_no_figures() -> None:
 def test_a_document_without_its_place_is_told(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="no place for differential-ci"):
         record.written("docs/tla-differential.md", "no marks", KNOWN)
+
+
+def test_what_was_measured_before_a_failure_is_kept_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "HERE", tmp_path)
+    monkeypatch.setattr(record, "ROOT", tmp_path)
+    (tmp_path / "recorded").mkdir()
+    monkeypatch.setattr(record, "_commit", lambda: "abc")
+    first = record.Measurement("five", ("{python}", "-c", "print(5)"), "x.md")
+    second = record.Measurement("six", ("{python}", "-c", "print(6); exit(1)"), "x.md")
+    page = tmp_path / "x.md"
+    page.write_text("".join("{}\n{}\n".format(*record.marks(one.name)) for one in (first, second)))
+    monkeypatch.setattr(record, "measurements", lambda: (first, second))
+    monkeypatch.setattr("sys.argv", ["record", "five", "six"])
+    with pytest.raises(subprocess.CalledProcessError):
+        record.main()
+    assert "```\n5\n```" in page.read_text()
+    assert "-c 'print(6); exit(1)'`: no run is kept." in page.read_text()
