@@ -132,8 +132,8 @@ def _lacks_a_step(spec: Spec, counterexample: Sequence[Step]) -> bool:
     for before, step in pairwise(counterexample):
         if step.action is None or step.action.name not in kinds:
             continue
-        taken = spec.select([ActionPattern(step.action.name, step.action.args)])
+        action = spec.select([ActionPattern(step.action.name, step.action.args)])
         state = cast("State", before.state)  # a counterexample has no unknown values
-        if all(after != step.state for _, after in spec.successors_in(taken, state)):
+        if all(after != step.state for _, after in spec.successors_in(action, state)):
             return True
     return False
