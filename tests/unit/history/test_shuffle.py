@@ -1,4 +1,4 @@
-"""Rows that are sorted out into parts on disk: each part comes back, and an empty one costs nothing."""
+"""Rows that are sorted out into parts on disk: each comes back, and an empty one takes no space."""
 
 from __future__ import annotations
 
