@@ -103,6 +103,11 @@ def factory_path(name: str, configured: Mapping[str, str] = BUILT_IN) -> str:
     )
 
 
+def system_name(path: str) -> str:
+    """What a user types for what `factory_path` gives: the reverse of it for a shipped system."""
+    return next((name for name, built_in in BUILT_IN.items() if built_in == path), path)
+
+
 def is_of_somebody_else(path: str) -> bool:
     """Whether the name says what to run: a build of Kafka, a command, an address."""
     return _scheme(path) is not None

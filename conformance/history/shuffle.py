@@ -32,10 +32,19 @@ def write_parts(rows: pa.Table, part: Array, parts: int, path: Path) -> None:
 
 
 def _empty(rows: pa.Table) -> pa.RecordBatch:
-    """No rows, with the dictionaries of the file: it has one of each column."""
-    if len(rows):
-        return rows.to_batches()[0].slice(0, 0)
-    return pa.RecordBatch.from_pylist([], rows.schema)
+    """No rows, with the dictionaries of the file: it has one of each column.
+
+    An empty slice would not do: its buffers are written whole, a megabyte for each empty part.
+    """
+    columns = [_none_of(column) for column in rows.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def _none_of(column: pa.ChunkedArray) -> pa.Array:
+    none = pa.array([], column.type)
+    if not column.num_chunks or not pa.types.is_dictionary(column.type):
+        return none
+    return pa.DictionaryArray.from_arrays(none.indices, column.chunk(0).dictionary)
 
 
 def read_part(paths: Iterable[Path], part: int) -> Iterator[pa.Table]:

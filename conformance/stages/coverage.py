@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from conformance.config import Thresholds
 from conformance.events import JsonValue
+from conformance.registry import system_name
 from conformance.stages.context import Context, Workbench, stage
 from conformance.verdict import Verdict
 
@@ -39,7 +40,7 @@ def coverage(
         driven = systems.setdefault(bench.factory, _ReplayedSteps())
         driven.add(bench, steps, chosen=chosen, distant=distant)
     for system, driven in systems.items():
-        with stage(context, "coverage", system) as outcome:
+        with stage(context, "coverage", system_name(system)) as outcome:
             actions = driven.actions()
             shares = {"actions": actions.share, **covered.get(system, {})}
             short = _below(shares, context.settings.thresholds)

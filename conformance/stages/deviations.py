@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from conformance.deviations.declared import deviating
 from conformance.deviations.table import Deviating, concerning
-from conformance.registry import factory_path
+from conformance.registry import factory_path, system_name
 from conformance.stages.context import Context, bench_maker, stage
 from conformance.stages.presence import DeviationResult, Presence
 from conformance.verdict import Verdict
@@ -27,7 +27,7 @@ def deviations(
     known = deviating(path)
     if known is not None and not any(deviation.path for deviation in known.deviations()):
         return []  # a table of the maker's own, without a path that could be replayed
-    with stage(context, STAGE, system) as outcome:
+    with stage(context, STAGE, system_name(system)) as outcome:
         shown: list[DeviationResult] = []
         if known is not None:
             table = known.deviations()
