@@ -34,8 +34,8 @@ def deviation(**members: object) -> Deviation:
         "title": "x",
         "severity": DeviationSeverity.HARMLESS,
         "description": "x",
-        "definitions": {"Kafka_RemoteReplicas(old)": "old"},
-        "overrides": {"RemoteReplicas": "Kafka_RemoteReplicas"},
+        "definitions": {"Kafka_PositionsKept(b, e)": "{leader[b] = b}"},
+        "overrides": {"PositionsKept": "Kafka_PositionsKept"},
         "seen": ("3.8.1", "3.9.0", "4.0.0"),
         "gone": ("3.9.1", "4.1.0"),
         "path": "x.itf.json",
@@ -83,7 +83,7 @@ def test_an_overridden_model_checks_the_other_formulas_and_expects_nothing() -> 
 
     overridden = with_deviations(model, [deviation(breaks=("StrongIsr", "IsrAdmission"))])
 
-    assert overridden.overrides == {"RemoteReplicas": "Kafka_RemoteReplicas"}
+    assert overridden.overrides == {"PositionsKept": "Kafka_PositionsKept"}
     assert {*model.check.invariants} - {*overridden.check.invariants} == {"StrongIsr"}
     assert {*model.check.properties} - {*overridden.check.properties} == {"IsrAdmission"}
     assert overridden.expect is None
