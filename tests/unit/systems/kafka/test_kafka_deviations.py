@@ -24,6 +24,7 @@ from conformance.systems.kafka import KafkaFactory
 
 FACTORY = KafkaFactory("3.8.1")
 TABLE = FACTORY.deviations()
+CHOICES = FACTORY.choices()
 
 
 def deviation(**members: object) -> Deviation:
@@ -78,6 +79,17 @@ def test_what_a_build_claims_to_have_mended_is_not_expected_of_it(version: str) 
     assert deviation(mended=True).stands_in(version) is False
 
 
+@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.id)
+def test_a_choice_is_the_specifications_own_and_its_path_diverges_where_it_is_not_made(
+    choice: Deviation,
+) -> None:
+    path = load(FACTORY.file(choice.path))
+
+    assert not choice.definitions
+    assert path.key
+    assert path.deviations == ()
+
+
 def test_an_overridden_model_checks_the_other_formulas_and_expects_nothing() -> None:
     model = one_model("replication/bench/truncate-on-fetch-fine-2b")
 
@@ -88,6 +100,19 @@ def test_an_overridden_model_checks_the_other_formulas_and_expects_nothing() -> 
     assert {*model.check.properties} - {*overridden.check.properties} == {"IsrAdmission"}
     assert overridden.expect is None
     assert model.overrides == {}
+
+
+def test_what_a_later_deviation_defines_again_comes_after_what_it_defines_for_it() -> None:
+    model = one_model("replication/bench/truncate-on-fetch-fine-2b")
+    first = deviation(definitions={"Kafka_PositionsKept(b, e)": "{TRUE}"})
+    again = {
+        "Kafka_LedBefore(b)": "leader[b] = b",
+        "Kafka_PositionsKept(b, e)": "{Kafka_LedBefore(b)}",
+    }
+
+    overridden = with_deviations(model, [first, deviation(definitions=again)])
+
+    assert [*overridden.definitions] == [*again]
 
 
 @pytest.mark.parametrize(
@@ -171,8 +196,11 @@ def test_what_is_about_a_module_on_top_of_the_specification_leaves_other_models_
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[[deviation]]\nid = 'X'\n", "[[deviation]]\nid = \n", "deviation = 3\n"],
-    ids=["empty", "incomplete", "no toml", "no table"],
+    [
+        *("", "[[deviation]]\nid = 'X'\n", "[[deviation]]\nid = \n", "deviation = 3\n"),
+        "mended = ['X']\n[[choice]]\nid = 'X'\ntitle = 'x'\nseverity = 'harmless'\npath = 'x.itf.json'\n",
+    ],
+    ids=["empty", "incomplete", "no toml", "no table", "a choice that overrides nothing"],
 )
 def test_a_table_that_is_none_is_told(tmp_path: Path, text: str) -> None:
     table = tmp_path / "deviations.toml"
