@@ -198,7 +198,7 @@ def test_what_is_about_a_module_on_top_of_the_specification_leaves_other_models_
     "text",
     [
         *("", "[[deviation]]\nid = 'X'\n", "[[deviation]]\nid = \n", "deviation = 3\n"),
-        "mended = ['X']\n[[choice]]\nid = 'X'\ntitle = 'x'\nseverity = 'harmless'\npath = 'x.itf.json'\n",
+        "mended = ['X']\n[[choice]]\nid = 'X'\ntitle = 'x'\nseverity = 'harmless'\n",
     ],
     ids=["empty", "incomplete", "no toml", "no table", "a choice that overrides nothing"],
 )
