@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.deviations.declared import declare
 from conformance.deviations.table import (
     Deviation,
     DeviationSeverity,
@@ -13,7 +14,7 @@ from conformance.deviations.table import (
     load_deviations,
     overriding,
 )
-from conformance.errors import DataError
+from conformance.errors import DataError, UserError
 from conformance.kafka.jars import RELEASES
 from conformance.modelcheck.manifest import Model
 from conformance.replay.saved import load
@@ -208,6 +209,18 @@ def test_a_table_that_is_none_is_told(tmp_path: Path, text: str) -> None:
 
     with pytest.raises(DataError, match=r"deviations\.toml is not a table of deviations"):
         load_deviations(table)
+
+
+def test_a_build_declares_no_choice(tmp_path: Path) -> None:
+    own = tmp_path / "ours.toml"
+    own.write_text(
+        "mended = ['re-elected-leader']\n[[choice]]\nid = 'X'\ntitle = 'x'\nseverity = 'harmless'\n"
+        "path = 'x.itf.json'\noverrides = { PositionsKept = 'PositionsFree' }\n",
+        encoding="utf-8",
+    )
+
+    with pytest.raises(UserError, match=r"ours\.toml has a \[\[choice\]\]"):
+        declare(str(own), "kafka-4.4.0")
 
 
 def test_the_model_of_recorded_groups_of_4_0_says_what_the_table_says() -> None:
