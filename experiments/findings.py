@@ -22,7 +22,7 @@ from conformance.report import card as cards
 from conformance.report.card import Departure
 from conformance.stages.story import StoryFile, read_story
 from conformance.story.behaviour import end_lines
-from conformance.systems.kafka.junit import OLDEST, scene_of
+from conformance.systems.kafka.junit import OLDEST, scene_of, signature
 
 PAGE = ROOT / "docs" / "findings.md"
 CARDS = ROOT / "docs" / "cards"
@@ -164,7 +164,7 @@ def _commands(deviation: Deviation, story: StoryFile) -> Iterator[str]:
     path = (TABLE.parent / "paths" / deviation.path).relative_to(ROOT)
     system = f"kafka-{release}" + ("+client" if deviation.part == "client" else "")
     yield f"    kconform replay {path} --system {system}"
-    if _body(story) and release_of(release) >= OLDEST:
+    if _method(story) and release_of(release) >= OLDEST:
         yield f"    kconform story {path} --junit --kafka {release}"
 
 
@@ -173,22 +173,23 @@ def _steps(story: StoryFile) -> Iterator[str]:
     return (f"{number}. {action}" for number, action in enumerate(actions, 1))
 
 
-def _body(story: StoryFile) -> str:
-    """What the JUnit test does; empty if none can be written."""
+def _method(story: StoryFile) -> str:
+    """The method of the JUnit test; empty if none can be written."""
     try:
-        return scene_of(story.behaviour, story.constants).test()
+        scene = scene_of(story.behaviour, story.constants)
+        body = textwrap.dedent(scene.test())
     except UserError:
         return ""
+    indented = textwrap.indent(body, "    ", lambda line: bool(line.strip()))
+    return f"@Test\n{signature(scene)}\n{indented}\n}}"
 
 
 def _junit(deviation: Deviation, story: StoryFile) -> Iterator[str]:
-    body = _body(story)
-    if not body or release_of(_newest(deviation)) < OLDEST:
+    method = _method(story)
+    if not method or release_of(_newest(deviation)) < OLDEST:
         return
     yield from ["", "The JUnit test (`--junit` writes the whole class, with what it calls):", ""]
-    yield from ["```java", "@Test", "void doesNotDepart() {"]
-    yield textwrap.indent(textwrap.dedent(body), "    ", lambda line: bool(line.strip()))
-    yield from ["}", "```"]
+    yield from ["```java", method, "```"]
 
 
 def _met() -> Iterator[str]:

@@ -28,10 +28,9 @@ Receives(b, e) ==
 \* KAFKA-7415: the cache knows the epoch's start even if nothing is written in it.
 AssignEpochStart(cache, e, logEnd) == CacheAssign(cache, e, logEnd)
 
-\* What a new leader knows of its followers: nothing. Replica.resetReplicaState of Kafka 3.8
-\* keeps their positions where the same broker leads again; that is not safe for a leader
-\* that has missed an epoch of another one in between.
-RemoteReplicas(old) == [f \in Brokers |-> UnknownFollower]
+\* What a new leader knows of its followers (Replica.resetReplicaState): nothing, or what it
+\* knew, as PositionsKept says.
+RemoteReplicas(b, kept) == IF kept THEN followerState[b] ELSE [f \in Brokers |-> UnknownFollower]
 
 LearnsLeaderEpoch(b, e, itsLeader, itsIsr, itsPartitionEpoch, followers) ==
   /\ leaderEpoch'    = [leaderEpoch EXCEPT ![b] = e]
@@ -45,7 +44,8 @@ LearnsLeaderEpoch(b, e, itsLeader, itsIsr, itsPartitionEpoch, followers) ==
 
 \* Partition.makeLeader; its fetcher drops the partition (removeFetcherForPartitions).
 LeadsAsTold(b, e, request) ==
-  LET followers == RemoteReplicas(followerState[b])
+  \E kept \in PositionsKept(b, e) :
+  LET followers == RemoteReplicas(b, kept)
       started   == [Untracked(Replica(b)) EXCEPT
                       !.cache = AssignEpochStart(epochCache[b], e, LogEndOffset(b))]
       r         == WithHighWatermark(b, started, request.isr, {}, followers)

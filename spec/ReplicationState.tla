@@ -214,6 +214,17 @@ WithHighWatermark(l, r, members, pending, followers) ==
 \* unless a model says otherwise.
 AwaitedFollowers(l) == {{}}
 
+\* Whether broker b, elected in leader epoch e, keeps what it knew of its followers' log ends.
+\* It may if it led the epoch before: no other broker has led since, so that its followers have
+\* truncated nothing. Kafka keeps them wherever the same broker leads again, which is not safe
+\* (mutant-remote-replica-reset-coarse-3b). An implementation may do as it likes: the models
+\* forget, kept-positions-coarse-3b has both, and an implementation that keeps is judged by
+\* PositionsKeptIfDirect.
+PositionsKept(b, e) == {FALSE}
+LedEpochBefore(b, e) == leader[b] = b /\ e = leaderEpoch[b] + 1
+PositionsFree(b, e) == IF LedEpochBefore(b, e) THEN BOOLEAN ELSE {FALSE}
+PositionsKeptIfDirect(b, e) == {LedEpochBefore(b, e)}
+
 \* Whatever a leader of a guaranteed epoch has below its high watermark is exposed.
 Expose(r, e) ==
   exposed' = IF e >= guaranteedFrom THEN exposed \union RecordsBelow(r, r.hw) ELSE exposed

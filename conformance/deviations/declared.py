@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from conformance.deviations.table import DeclaredTable, Deviating, Deviation
+from conformance.deviations.table import DeclaredTable, Deviating, Deviation, load_choices
 from conformance.errors import UserError
 from conformance.registry import BUILT_IN, factory_path, load_factory
 from conformance.systems.capabilities import FactoryCapabilities
@@ -43,6 +43,11 @@ def declare(table: str | None, system: str) -> None:
         )
     path = Path(table).resolve()
     DeclaredTable(path).deviations()  # a mistake in it is said before anything runs
+    if load_choices(path):
+        raise UserError(
+            f"{path} has a [[choice]]: only kconform's own tables say what a specification leaves "
+            "open. Declare a departure as [[deviation]]."
+        )
     os.environ[DECLARED] = str(path)
 
 

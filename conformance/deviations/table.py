@@ -124,12 +124,21 @@ def _release(version: str) -> tuple[int, ...]:
 
 class _DeviationTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deviation: tuple[Deviation, ...] = ()
+    choice: tuple[Deviation, ...] = ()
+    """What the specification leaves open: none is a departure, and --strict keeps them. The path of
+    each diverges from the specification as its models narrow it, and shows what a system does."""
     mended: tuple[str, ...] = ()
     """Ids of another table's deviations that a build claims to have mended."""
 
     def __post_init__(self) -> None:
         if not self.deviation and not self.mended:
             raise ValueError("it has neither [[deviation]] nor `mended`")
+        for choice in self.choice:
+            if choice.definitions or choice.breaks or not (choice.overrides and choice.path):
+                raise ValueError(
+                    f"the choice {choice.id} needs `path` and `overrides` with an operator of the "
+                    "specification's own: it defines nothing, and nothing breaks"
+                )
 
 
 def _load(path: Path) -> _DeviationTable:
@@ -139,6 +148,11 @@ def _load(path: Path) -> _DeviationTable:
 def load_deviations(path: Path) -> tuple[Deviation, ...]:
     """Read a table. DataError if it is not as `Deviation` says."""
     return _load(path).deviation
+
+
+def load_choices(path: Path) -> tuple[Deviation, ...]:
+    """The choices of a table. DataError if it is not as `Deviation` says."""
+    return _load(path).choice
 
 
 def overriding(known: Sequence[Deviation], root: str) -> tuple[Deviation, ...]:
@@ -192,6 +206,17 @@ class Deviating(Protocol):
 
     def deviations(self) -> tuple[Deviation, ...]:
         """The table, of all versions, of the parts that are driven."""
+
+    def file(self, name: str) -> Path:
+        """Where a saved path of the table lies."""
+
+
+@runtime_checkable
+class Free(Protocol):
+    """Optional, of a factory: the specification leaves its systems a choice."""
+
+    def choices(self) -> tuple[Deviation, ...]:
+        """What a system may do in place of what the models say."""
 
     def file(self, name: str) -> Path:
         """Where a saved path of the table lies."""

@@ -26,13 +26,13 @@ from conformance.registry import (
     make_system,
 )
 from conformance.replay.boundary import Boundary
-from conformance.replay.engine import close
+from conformance.replay.engine import PathResult, close
 from conformance.replay.saved import SavedDivergence, load
 from conformance.resources import spec_dir
 from conformance.stages.fetch import fetch
 from conformance.stages.held import compared_model
 from conformance.stages.overridden import with_deviations
-from conformance.stages.presence import BenchMaker, PresenceRecord
+from conformance.stages.presence import BenchMaker, PresenceRecord, follow
 from conformance.systems.capabilities import FactoryCapabilities
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Value, find_tools
@@ -224,6 +224,8 @@ def check_overridden(context: Context, models: Iterable[Model], system: str | No
 
     What the table does not break of their formulas has to hold; and benches find the graphs.
     """
+    if context.strict:
+        return
     overridden = [
         replace(judged, name=f"{judged.name} as {system or judged.system}")
         for judged, known in (_judged(context, model, system) for model in models)
@@ -239,7 +241,34 @@ def _judged(
     """The model as this system is judged by it, and the deviations that override it."""
     name = system or model.system
     known = () if context.strict else expected_of(context, name, model.spec)
-    return with_deviations(model, known), known
+    return with_deviations(model, (*choices_of(context, name, model.spec, known), *known)), known
+
+
+def choices_of(
+    context: Context, system: str, specification: str, deviations: Iterable[Deviation] = ()
+) -> tuple[Deviation, ...]:
+    """What the system chooses where the specification leaves it open, as the saved paths show it.
+
+    What the deviations override is no choice of this system's. What its path cannot tell is judged
+    as the models have it.
+    """
+    path = factory_path(system, context.settings.systems)
+    free = FactoryCapabilities(load_factory(path)).free
+    if free is None:
+        return ()
+    replaced = {name for deviation in deviations for name in deviation.overrides}
+
+    def follow_path(choice: Deviation, saved: SavedDivergence) -> PathResult:
+        fetch(context.settings, context.emit, system)
+        bench = _bench(context, _model_of(saved), system, (choice,), with_graph=False, free=False)
+        return follow(bench, saved.initial, saved.actions)
+
+    return tuple(
+        choice
+        for choice in overriding(free.choices(), specification)
+        if replaced.isdisjoint(choice.overrides)
+        and context.presences.makes(path, free, choice, follow_path)
+    )
 
 
 def expected_of(context: Context, system: str, specification: str) -> tuple[Deviation, ...]:
@@ -317,10 +346,13 @@ def _bench(
     deviations: Sequence[Deviation],
     *,
     with_graph: bool,
+    free: bool = True,
 ) -> Workbench:
+    """`free`: judged by what the system chooses where the specification leaves it open."""
     path = factory_path(name, context.settings.systems)
     ids = tuple(deviation.id for deviation in deviations)
-    judged = with_deviations(model, deviations)
+    chosen = choices_of(context, name, model.spec, deviations) if free else ()
+    judged = with_deviations(model, (*chosen, *deviations))
     if with_graph:
         graph, prepared = graph_and_spec(judged, context.check, context.emit)
         bench = Workbench(judged, prepared, path, graph, ids)

@@ -23,6 +23,8 @@ def with_deviations(model: Model, deviations: Iterable[Deviation]) -> Model:
     definitions, overrides = dict(model.definitions), dict(model.overrides)
     broken: set[str] = set()
     for deviation in chosen:
+        for name in deviation.definitions:  # TLA+ defines before it uses: the last one stands last
+            definitions.pop(name, None)
         definitions |= deviation.definitions
         overrides |= deviation.overrides
         broken |= {*deviation.breaks}

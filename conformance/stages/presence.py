@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from conformance.deviations.table import Deviating, Deviation, overriding
+from conformance.deviations.table import Deviating, Deviation, Free, overriding
 from conformance.errors import DataError
 from conformance.registry import load_factory
 from conformance.replay.engine import (
@@ -91,11 +91,16 @@ class BenchMaker:
     """Why the system cannot take the path's model; empty if it can."""
 
 
+FollowPath = Callable[[Deviation, SavedDivergence], PathResult]
+"""Drives a fresh system along the path of a choice, judged by the specification with the choice."""
+
+
 @dataclass(frozen=True, slots=True)
 class PresenceRecord:
     """What this run has seen of the deviations of each system; each path is replayed once."""
 
     _results: dict[tuple[str, str], DeviationResult] = field(default_factory=dict)
+    _made: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     def result(
         self, path: str, known: Deviating, deviation: Deviation, maker: BenchMaker
@@ -105,6 +110,15 @@ class PresenceRecord:
         if key not in self._results:
             self._results[key] = _Paths(self, path, known, maker).show(deviation)
         return self._results[key]
+
+    def makes(self, path: str, free: Free, choice: Deviation, follow_path: FollowPath) -> bool:
+        """Whether the system of the factory at `path` makes a choice: it agrees with its path."""
+        key = (path, choice.id)
+        if key not in self._made:
+            result = follow_path(choice, load(free.file(choice.path)))
+            ended = result.divergence or result.disabled or result.not_driven or result.late
+            self._made[key] = not ended
+        return self._made[key]
 
     def standing(
         self, path: str, known: Deviating, specification: str, maker: BenchMaker

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.deviations.table import Deviating
+from conformance.deviations.table import Deviating, Free
 from conformance.systems.protocol import (
     Adapting,
     Choosing,
@@ -150,3 +150,8 @@ class FactoryCapabilities:
     def deviating(self) -> Deviating | None:
         """Its systems are known to depart from the specification, or may be."""
         return self.factory if isinstance(self.factory, Deviating) else None
+
+    @property
+    def free(self) -> Free | None:
+        """The specification leaves its systems a choice."""
+        return self.factory if isinstance(self.factory, Free) else None

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from conformance.deviations.table import Deviation, load_deviations
+from conformance.deviations.table import Deviation, load_choices, load_deviations
 from conformance.errors import EnvironmentProblem, UserError
 from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
@@ -101,6 +101,10 @@ class KafkaFactory:
         if self.client is None:
             known = tuple(deviation for deviation in known if deviation.part != _JAVA_CLIENT)
         return known
+
+    def choices(self) -> tuple[Deviation, ...]:
+        """What the specification leaves to a build of Kafka."""
+        return load_choices(_TABLE)
 
     def file(self, name: str) -> Path:
         """Where a saved path of the table lies."""

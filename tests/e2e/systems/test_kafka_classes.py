@@ -136,10 +136,10 @@ def test_an_interrupted_fetch_shows_nothing_that_is_not_known(
 
 
 def test_without_the_overrides_a_known_deviation_fails(context: Context) -> None:
-    jars_or_skip("3.8.1")
+    jars_or_skip("4.4.0")
     strict = Context(check=context.check, strict=True)
-    model = one_model("replication/bench/truncate-on-fetch-fine-2b")
-    bench = workbench(strict, model, "kafka-3.8.1")
+    model = one_model("replication/bench/truncate-on-fetch-unclean-coarse-2b")
+    bench = workbench(strict, model, "kafka-4.4.0")
     suite = make_suite(strict, "cover", bench.graph, bench.prepared)
 
     result = replay(strict, bench, suite)

@@ -17,15 +17,14 @@ from conformance.gate import plan
 from conformance.kafka.agent import BYTE_BUDDY
 from conformance.kafka.java import compile_java
 from conformance.kafka.maven import maven_jars
-from conformance.replay.engine import Divergence, Driver, close, run_path
-from conformance.replay.saved import wrapped
+from conformance.replay.suite import ReplayResult
 from conformance.stages.budget import within_budget
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.deviations import deviations
-from conformance.stages.replay import replay, spec_oracle
+from conformance.stages.replay import replay
 from conformance.suites.postman import transition_cover
 from conformance.systems.external import CHANNELS
-from conformance.tla import Action, find_tools
+from conformance.tla import find_tools
 from conformance.verdict import Verdict
 from tests.kafka_needed import jars_or_skip
 
@@ -99,19 +98,18 @@ def test_the_recommended_command_drives_the_suites_that_find_them() -> None:
     assert f"{len(chosen)} of {len(gate.feeding)} suites" in told.summary
 
 
-RE_ELECTED = Path(__file__).parents[3] / "conformance/systems/kafka/remedies/re-elected-leader.toml"
 LATE_COUNT = "fetch-counted-in-a-later-epoch"
 
 
 def judged(
-    build: Path, claims: Path, remedy: str, monkeypatch: pytest.MonkeyPatch
+    build: Path, claimed: Path, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> StageFinished:
     """What stage `deviations` says of a build with this remedy, which makes these claims."""
     monkeypatch.setenv("KCONFORM_KAFKA_LIB", str(build))
     monkeypatch.setenv("PLANTED_FAULT", remedy)
     CHANNELS.close()
     events: list[Event] = []
-    declare(str(claims), "kafka")
+    declare(str(claimed), "kafka")
     try:
         deviations(Context(emit=events.append), "kafka", ["Replication"])
     finally:
@@ -121,9 +119,9 @@ def judged(
 
 @pytest.mark.parametrize("remedy", ["forgets-always", "forgets-after-skipped-epochs"])
 def test_a_build_that_mends_the_re_elected_leader_passes_as_it_claims(
-    build: Path, monkeypatch: pytest.MonkeyPatch, remedy: str
+    build: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, remedy: str
 ) -> None:
-    result = judged(build, RE_ELECTED, remedy, monkeypatch)
+    result = judged(build, claims(tmp_path), remedy, monkeypatch)
 
     assert result.verdict is Verdict.PASS
     assert "re-elected-leader gone (as claimed)" in result.summary
@@ -132,10 +130,10 @@ def test_a_build_that_mends_the_re_elected_leader_passes_as_it_claims(
 def test_a_build_that_mends_half_of_what_it_claims_hears_which_half(
     build: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    claims = tmp_path / "ours.toml"
-    claims.write_text(f'mended = ["re-elected-leader", "{LATE_COUNT}"]\n', encoding="utf-8")
+    claimed = tmp_path / "ours.toml"
+    claimed.write_text(f'mended = ["re-elected-leader", "{LATE_COUNT}"]\n', encoding="utf-8")
 
-    result = judged(build, claims, "forgets-always", monkeypatch)
+    result = judged(build, claimed, "forgets-always", monkeypatch)
 
     assert result.verdict is Verdict.FAIL
     assert "re-elected-leader gone (as claimed)" in result.summary
@@ -144,41 +142,46 @@ def test_a_build_that_mends_half_of_what_it_claims_hears_which_half(
     assert late.endswith("(claimed to be mended)")
 
 
-def test_positions_that_are_kept_in_the_next_epoch_are_declared(
+@pytest.mark.parametrize("remedy", ["forgets-always", "forgets-after-skipped-epochs"])
+@pytest.mark.parametrize("strict", [False, True], ids=["as it claims", "strict"])
+def test_a_remedied_build_passes_a_suite_both_ways(
+    build: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, remedy: str, strict: bool
+) -> None:
+    result = replayed(build, monkeypatch, None if strict else claims(tmp_path), remedy)
+
+    assert result.verdict is Verdict.PASS
+    assert result.passed > 500
+
+
+def test_a_build_without_the_remedy_passes_neither_way(
     build: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    for claimed in (None, claims(tmp_path)):
+        result = replayed(build, monkeypatch, claimed, "no remedy")
+
+        assert result.verdict is Verdict.FAIL
+        assert result.divergences[0].action is not None
+        assert result.divergences[0].action.name == "BecomeLeader"
+
+
+def claims(folder: Path) -> Path:
+    """The file of a build that has mended the re-elected leader."""
+    path = folder / "ours.toml"
+    path.write_text('mended = ["re-elected-leader"]\n', encoding="utf-8")
+    return path
+
+
+def replayed(
+    build: Path, monkeypatch: pytest.MonkeyPatch, claimed: Path | None, remedy: str
+) -> ReplayResult:
+    """A whole suite of three epochs on a build, judged by its claims, or strictly without them."""
     monkeypatch.setenv("KCONFORM_KAFKA_LIB", str(build))
-    monkeypatch.setenv("PLANTED_FAULT", "forgets-after-skipped-epochs")
-    undeclared = tmp_path / "ours.toml"
-    undeclared.write_text('mended = ["re-elected-leader"]\n', encoding="utf-8")
-
-    assert divergence_of(RE_ELECTED) is None
-    divergence = divergence_of(undeclared)
-    assert divergence is not None
-    assert divergence.action == NEXT_EPOCH[-1]
-
-
-NEXT_EPOCH = [
-    Action("AppendAsLeader", ("b1", 0)),
-    Action("FetchRoundTrip", ("b1", "b3")),
-    Action("ElectLeader", (2, "b1")),
-    Action("BecomeLeader", ("b1", 2)),
-]
-"""A leader is elected again, and nobody led in between."""
-
-
-def divergence_of(claims: Path) -> Divergence | None:
-    """Where a build that makes these claims leaves the specification on the way of NEXT_EPOCH."""
+    monkeypatch.setenv("PLANTED_FAULT", remedy)
     CHANNELS.close()
-    declare(str(claims), "kafka")
+    declare(None if claimed is None else str(claimed), "kafka")
     try:
-        model = one_model("replication/truncate-on-fetch-coarse-3b")
-        bench = workbench(Context(), model, "kafka", with_graph=False)
-        driven, oracle = wrapped(NEXT_EPOCH, bench.make_system(), spec_oracle(bench))
-        first = next(iter(bench.prepared.spec.initial_states()))
-        result = run_path(Driver(driven, oracle), first, NEXT_EPOCH)
-        close(driven)
+        context = Context(strict=claimed is None)
+        bench = workbench(context, one_model(UNCLEAN), "kafka")
+        return replay(context, bench, transition_cover(bench.graph))
     finally:
         declare(None, "kafka")
-    assert (result.disabled, result.not_driven) == ("", "")
-    return result.divergence

@@ -23,8 +23,9 @@ from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
 from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
-from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable
+from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.kafka.junit.transaction import TransactionScene
+from conformance.systems.shared.departing import DepartingPath, Unsayable
 
 LIBRARIES = (
     Coordinate("org.junit.platform", "junit-platform-console-standalone", "1.11.4"),
@@ -32,6 +33,7 @@ LIBRARIES = (
 )
 """What a test needs beside Kafka's jars."""
 
+_METHOD = "doesNotDepart"
 OLDEST = (4, 0, 0)
 """The first release that tests are written for."""
 
@@ -58,7 +60,7 @@ def junit_test(
     values = {
         "name": class_name(deviation),
         "title": text(title),
-        "method": "departs" if deviation is None else "doesNotDepart",
+        "method": "departs" if deviation is None else _METHOD,
         "description": _comment(deviation),
         "test": test,
         **scene.placeholders,
@@ -73,7 +75,7 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     if "shard" in behaviour.variables:
         return RuntimeScene.of(behaviour, constants)
     if "groupRecord" in behaviour.variables:
-        differing = {name for name, _, _ in JavaScene(behaviour).differing()}
+        differing = {name for name, _, _ in DepartingPath(behaviour).differing()}
         if differing <= OF_CLIENTS:
             return ConsumerScene.of(behaviour)
         return ClassicGroupScene.of(behaviour, constants)
@@ -82,6 +84,14 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     if "transactionLog" in behaviour.variables:
         return TransactionScene.of(behaviour, constants)
     raise Unsayable("it is of no protocol that tests are written for")
+
+
+def signature(scene: JUnitScene) -> str:
+    """How the test's method begins in the class that `junit_test` writes."""
+    template = Path(__file__).parent / scene.template
+    lines = template.read_text(encoding="utf-8").splitlines()
+    [line] = [line.strip() for line in lines if "void $method(" in line]
+    return line.replace("$method", _METHOD)
 
 
 def class_name(deviation: Deviation | None) -> str:

@@ -12,10 +12,12 @@ from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
 from conformance.systems.kafka.junit import groups
-from conformance.systems.kafka.junit.groups import call, text
-from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable, fn
+from conformance.systems.kafka.junit.steps import JUnitScene
+from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
+from conformance.systems.shared.group import words
 from conformance.systems.shared.group.settings import INITIAL_DELAY_MS
 from conformance.systems.shared.group.threads import SESSIONS
+from conformance.systems.shared.group.words import call, text
 from conformance.tla import Action, Fn, Value
 
 _TIMERS = MappingProxyType(
@@ -61,21 +63,21 @@ class ClassicGroupScene(JUnitScene):
     @classmethod
     def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> ClassicGroupScene:
         """The scene of the coordinator."""
-        return cls(JavaScene(behaviour), constants)
+        return cls(DepartingPath(behaviour), constants)
 
     @property
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to a group of the classic protocol."""
-        delays = groups.prolongations(self.constants)
-        instances = groups.instances(self.constants)
+        delays = words.prolongations(self.constants)
+        instances = words.instances(self.constants)
         joins_twice = self.constants.get("RequireKnownMemberId") == "TRUE"
         return {
-            "partitions": groups.partitions_of(self.constants),
+            "partitions": words.partitions_of(self.constants),
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
             "size": self.constants.get("MaxSize", "Integer.MAX_VALUE"),
             "delay": str(INITIAL_DELAY_MS),
             "rebalance": str(INITIAL_DELAY_MS * (delays + 1)),
-            "version": str(groups.JOINS_TWICE if joins_twice else groups.JOINS_ONCE),
+            "version": str(words.JOINS_TWICE if joins_twice else words.JOINS_ONCE),
         }
 
     # ---- steps -------------------------------------------------------------------------------
@@ -129,7 +131,7 @@ class ClassicGroupScene(JUnitScene):
     def _sync(self, _number: int, client: Value, request: Fn) -> str:
         generation, member = request["sentGeneration"], request["sentMemberId"]
         assignments = ", ".join(
-            f"{self._id(other)}, {text(', '.join(map(str, groups.sorted_numbers(given))))}"
+            f"{self._id(other)}, {text(', '.join(map(str, words.sorted_numbers(given))))}"
             for other, given in fn(request["assignments"]).items()
             if given
         )

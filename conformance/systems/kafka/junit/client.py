@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit.groups import call, sorted_numbers, text
-from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable, fn
+from conformance.systems.kafka.junit.steps import JUnitScene
+from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
+from conformance.systems.shared.group.words import call, sorted_numbers, text
 from conformance.tla import Fn
 
 VARIABLES = frozenset(
@@ -43,7 +44,7 @@ class ConsumerScene(JUnitScene):
     @classmethod
     def of(cls, behaviour: Behaviour) -> ConsumerScene:
         """The scene of the client whose values are not as the specification has them."""
-        scene = JavaScene(behaviour)
+        scene = DepartingPath(behaviour)
         for _, expected, actual in scene.differing():
             for member in fn(expected):
                 if fn(expected)[member] != fn(actual).get(member):

@@ -13,8 +13,11 @@ from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
 from conformance.systems.kafka.junit import groups
-from conformance.systems.kafka.junit.groups import call, set_of, text
-from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable, fn
+from conformance.systems.kafka.junit.groups import set_of
+from conformance.systems.kafka.junit.steps import JUnitScene
+from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
+from conformance.systems.shared.group import words
+from conformance.systems.shared.group.words import call, text
 from conformance.tla import Fn, Value
 
 _HEARTBEATS = frozenset({"HandleHeartbeat", "RefuseHeartbeat", "HandleLeave", "HandleStaticLeave"})
@@ -59,14 +62,14 @@ class ConsumerGroupScene(JUnitScene):
     @classmethod
     def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> ConsumerGroupScene:
         """The scene of the coordinator."""
-        return cls(JavaScene(behaviour), constants)
+        return cls(DepartingPath(behaviour), constants)
 
     @property
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to a group of KIP-848."""
-        instances = groups.instances(self.constants)
+        instances = words.instances(self.constants)
         return {
-            "partitions": groups.partitions_of(self.constants),
+            "partitions": words.partitions_of(self.constants),
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
             **dict.fromkeys(("size", "delay", "rebalance", "version"), ""),
         }
@@ -100,7 +103,7 @@ class ConsumerGroupScene(JUnitScene):
 
     def _commit(self, number: int, member: Value) -> None:
         request = fn(self.scene.of(number - 1, "commit", member))
-        partitions = groups.sorted_numbers(request["partitions"])
+        partitions = words.sorted_numbers(request["partitions"])
         epoch = self._epoch(request["epoch"])
         asked = call("commit", text(member), text(member), epoch, *partitions)
         answer = "Map<Integer, Errors> answer = " if self._is_last(number) else ""
@@ -178,10 +181,10 @@ class ConsumerGroupScene(JUnitScene):
         last = len(self.scene) - 1
         sent = fn(self.scene.of(last - 1, "commit", self._asking))["partitions"]
         wanted = fn(expected[self._asking])
-        committed = groups.sorted_numbers(wanted["partitions"])
+        committed = words.sorted_numbers(wanted["partitions"])
         answers = ", ".join(
             f"{partition}, Errors.{_NONE if partition in committed else wanted['error']}"
-            for partition in groups.sorted_numbers(sent)
+            for partition in words.sorted_numbers(sent)
         )
         yield f'assertEquals(Map.of({answers}), answer, "answers by partition");'
 

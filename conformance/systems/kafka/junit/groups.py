@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from conformance.systems.kafka.junit.steps import Unsayable
+from conformance.systems.shared.group.words import sorted_numbers, text
 from conformance.tla import Value
 
 TEMPLATE = "group.java.txt"
@@ -15,39 +14,6 @@ CALLS: Mapping[str, frozenset[str]] = {
     "commit(": frozenset({"commits"}),
 }
 """By what tests of both kinds call, the parts of the template that they need."""
-_EACH = re.compile(r"\[\w+ \\in Members \|-> (\"\w+\")\]")
-_BY_NAME = re.compile(r"(\w+) \|-> \"(\w+)\"")
-_NO_INSTANCE = "none"
-JOINS_ONCE, JOINS_TWICE = 3, 9
-"""Versions of JoinGroup: before and after MEMBER_ID_REQUIRED (KIP-394)."""
-
-
-def members(constants: Mapping[str, str]) -> tuple[str, ...]:
-    """The members of a model, by name. Unsayable if the file does not name them."""
-    names = tuple(re.findall(r'"(\w+)"', constants.get("Members", "")))
-    if not names:
-        raise Unsayable("it does not say which members the group may have")
-    return names
-
-
-def instances(constants: Mapping[str, str]) -> Mapping[str, str]:
-    """The instance id of each static member. Unsayable if the file's words are of another form."""
-    text = constants.get("InstanceOf", "")
-    if match := _EACH.fullmatch(text):
-        of_members = dict.fromkeys(members(constants), match[1].strip('"'))
-    else:
-        of_members = dict(_BY_NAME.findall(text))
-    if not of_members:
-        raise Unsayable("it does not say which members are static")
-    return {member: name for member, name in of_members.items() if name != _NO_INSTANCE}
-
-
-def prolongations(constants: Mapping[str, str]) -> int:
-    """How often the initial delay is prolonged. Unsayable if the file does not say it."""
-    match = re.fullmatch(r"\d+", constants.get("InitialDelays", ""))
-    if match is None:
-        raise Unsayable("it does not say how often the initial delay is prolonged")
-    return int(match[0])
 
 
 def map_of(pairs: Mapping[str, str]) -> str:
@@ -58,27 +24,3 @@ def map_of(pairs: Mapping[str, str]) -> str:
 def set_of(numbers: Value) -> str:
     """A set of Java of partitions."""
     return f"Set.of({', '.join(map(str, sorted_numbers(numbers)))})"
-
-
-def sorted_numbers(numbers: Value) -> list[int]:
-    """Partitions in their order."""
-    assert isinstance(numbers, frozenset)
-    return sorted(number for number in numbers if isinstance(number, int))
-
-
-def text(name: object) -> str:
-    """A string of Java."""
-    return f'"{name}"'
-
-
-def call(method: str, *arguments: object) -> str:
-    """A call of a method."""
-    return f"{method}({', '.join(map(str, arguments))})"
-
-
-def partitions_of(constants: Mapping[str, str]) -> str:
-    """How many partitions the topic has. Unsayable if the file does not say it."""
-    match = re.fullmatch(r"0\.\.(\d+)", constants.get("Partitions", ""))
-    if match is None:
-        raise Unsayable("it does not say how many partitions the topic has")
-    return str(int(match[1]) + 1)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable, fn
+from conformance.systems.kafka.junit.steps import JUnitScene
+from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
 from conformance.tla import Action, Fn, Value
 
 _NONE = -1
@@ -45,7 +46,7 @@ class ReplicaScene(JUnitScene):
     @classmethod
     def of(cls, behaviour: Behaviour) -> ReplicaScene:
         """The scene of the broker whose values are not as the specification has them."""
-        scene = JavaScene(behaviour)
+        scene = DepartingPath(behaviour)
         for name, expected, actual in scene.differing():
             if isinstance(expected, Fn) and isinstance(actual, Fn) and name in _ASSERTED:
                 for broker in expected:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable
+from conformance.systems.kafka.junit.steps import JUnitScene
+from conformance.systems.shared.departing import DepartingPath, Unsayable
 from conformance.tla import Action, Fn, Value
 
 _PARTS = MappingProxyType(
@@ -44,7 +45,7 @@ class RuntimeScene(JUnitScene):
     @classmethod
     def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> RuntimeScene:
         """The scene of the broker whose values are not as the specification has them."""
-        scene = JavaScene(behaviour)
+        scene = DepartingPath(behaviour)
         for name, expected, actual in scene.differing():
             if name in _ASSERTED and isinstance(expected, Fn) and isinstance(actual, Fn):
                 for broker in expected:

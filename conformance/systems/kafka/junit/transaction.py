@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit.groups import call, text
-from conformance.systems.kafka.junit.steps import JavaScene, JUnitScene, Unsayable, fn
+from conformance.systems.kafka.junit.steps import JUnitScene
+from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
+from conformance.systems.shared.group.words import call, text
 from conformance.tla import Action, Fn, Value
 
 _OF_PRODUCERS = frozenset(
@@ -45,7 +46,7 @@ class TransactionScene(JUnitScene):
     @classmethod
     def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> TransactionScene:
         """The scene of the coordinator of the last step."""
-        scene = JavaScene(behaviour)
+        scene = DepartingPath(behaviour)
         coordinator = str(scene.action(len(scene) - 1).args[0])
         if coordinator not in fn(scene.value(0, "coordinators")):
             raise Unsayable("its last step is none of a coordinator")

@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit.steps import Unsayable
+from conformance.systems.shared.departing import Unsayable
 from conformance.systems.wire.script.group import GroupScript
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit import groups
-from conformance.systems.kafka.junit.steps import JavaScene, Unsayable, fn
+from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
+from conformance.systems.shared.group import words
 from conformance.systems.shared.group.settings import INITIAL_DELAY_MS
 from conformance.tla import Action, Fn, Value
 
@@ -26,31 +26,31 @@ _ANSWERS = frozenset({"JoinGroupResponse", "SyncGroupResponse"})
 class GroupScript:
     """The lines of a script."""
 
-    scene: JavaScene
+    scene: DepartingPath
     constants: Mapping[str, str]
 
     @classmethod
     def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> GroupScript:
         """Of a divergence. Unsayable if the behaviour is none."""
-        return cls(JavaScene(behaviour), constants)
+        return cls(DepartingPath(behaviour), constants)
 
     @property
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to the model."""
-        delays = groups.prolongations(self.constants)
+        delays = words.prolongations(self.constants)
         twice = self.constants.get("RequireKnownMemberId") == "TRUE" or self._instances
         return {
-            "version": str(groups.JOINS_TWICE if twice else groups.JOINS_ONCE),
+            "version": str(words.JOINS_TWICE if twice else words.JOINS_ONCE),
             "rebalance": str(INITIAL_DELAY_MS * (delays + 1) // 1_000),
         }
 
     @property
     def _instances(self) -> Mapping[str, str]:
-        return groups.instances(self.constants)
+        return words.instances(self.constants)
 
     def lines(self) -> Iterator[str]:
         """Given, when, then. Unsayable if nothing of what differs is seen at a port."""
-        yield from map(self._process, groups.members(self.constants))
+        yield from map(self._process, words.members(self.constants))
         last = len(self.scene) - 1
         for number in range(1, last + 1):
             if number == last:
@@ -65,8 +65,8 @@ class GroupScript:
     def _process(self, member: str) -> str:
         """A consumer's process begins: it knows nothing, and has new connections."""
         instance = self._instances.get(member)
-        arguments = [groups.text(member), *([groups.text(instance)] if instance else [])]
-        return f"{member} = {groups.call('Client', *arguments)}"
+        arguments = [words.text(member), *([words.text(instance)] if instance else [])]
+        return f"{member} = {words.call('Client', *arguments)}"
 
     # ---- steps -------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class GroupScript:
 
     def _wait(self, number: int) -> Iterator[str]:
         """Until those are answered whom the delay kept waiting."""
-        for member in groups.members(self.constants):
+        for member in words.members(self.constants):
             before, after = (self.scene.of(at, "channel", member) for at in (number - 1, number))
             if fn(before)["type"] == "JoinGroupParked" != fn(after)["type"]:
                 yield f"{member}.channel.is_answered(PATIENCE)"
@@ -103,25 +103,25 @@ class GroupScript:
         if action.name == "HandleJoinGroup":
             protocols = request["protocols"]
             assert isinstance(protocols, frozenset)
-            names = map(groups.text, sorted(map(str, protocols)))
-            return groups.call(f"{client}.join", id, *names)
+            names = map(words.text, sorted(map(str, protocols)))
+            return words.call(f"{client}.join", id, *names)
         if action.name == "HandleSyncGroup":
             assignments = fn(request["assignments"]).items()
-            given = {_client(id): groups.sorted_numbers(each) for id, each in assignments if each}
-            return groups.call(f"{client}.sync", id, request["sentGeneration"], given)
+            given = {_client(id): words.sorted_numbers(each) for id, each in assignments if each}
+            return words.call(f"{client}.sync", id, request["sentGeneration"], given)
         if action.name == "HandleLeaveGroup":
-            return groups.call(f"{client}.leave", id)
+            return words.call(f"{client}.leave", id)
         method = {"HandleHeartbeat": "heartbeat", "HandleOffsetCommit": "commit"}.get(action.name)
         if method is None:
             raise Unsayable(f"it has no words for the step {action}")
-        return groups.call(f"{client}.{method}", id, request["generation"])
+        return words.call(f"{client}.{method}", id, request["generation"])
 
     # ---- the end -----------------------------------------------------------------------------
 
     def _then(self) -> Iterator[str]:
         for name, expected, actual in self.scene.differing():
             if name == "groupState":
-                yield f'assert group_state() == {groups.text(expected)}, "state of the group"'
+                yield f'assert group_state() == {words.text(expected)}, "state of the group"'
             elif name in ("channel", "heartbeat"):
                 for member, wanted in fn(expected).items():
                     seen = fn(actual).get(member)
@@ -143,21 +143,21 @@ def _answer(client: str, wanted: Fn, seen: Fn) -> Iterator[str]:
 
 def _fields(client: str, wanted: Fn, seen: Fn) -> Iterator[str]:
     if (wanted["type"], wanted["error"]) != (seen["type"], seen["error"]):
-        error = f"answer.error_code.name.upper() == {groups.text(wanted['error'])}"
+        error = f"answer.error_code.name.upper() == {words.text(wanted['error'])}"
         yield f'assert {error}, f"{client} is answered {{answer.error_code.name}}"'
     if wanted["error"] != "NONE":
         return
     if wanted["type"] == "SyncGroupResponse" and wanted["assignment"] != seen["assignment"]:
-        partitions = groups.sorted_numbers(wanted["assignment"])
+        partitions = words.sorted_numbers(wanted["assignment"])
         yield f'assert list(answer.assignment) == {partitions}, "partitions of {client}"'
     if wanted["type"] != "JoinGroupResponse":
         return
     if wanted["generation"] != seen["generation"]:
         yield f"assert answer.generation_id == {wanted['generation']}, answer"
     if wanted["protocol"] != seen["protocol"]:
-        yield f"assert answer.protocol_name == {groups.text(wanted['protocol'])}, answer"
+        yield f"assert answer.protocol_name == {words.text(wanted['protocol'])}, answer"
     if wanted["leader"] != seen["leader"]:
-        yield f"assert client_of(answer.leader) == {groups.text(_client(wanted['leader']))}, answer"
+        yield f"assert client_of(answer.leader) == {words.text(_client(wanted['leader']))}, answer"
     if wanted["members"] != seen["members"]:
         members = wanted["members"]
         assert isinstance(members, frozenset)
@@ -167,9 +167,9 @@ def _fields(client: str, wanted: Fn, seen: Fn) -> Iterator[str]:
 
 def _heartbeat(client: str, wanted: Fn, seen: Fn) -> Iterator[str]:
     if wanted["error"] != seen["error"]:
-        words = f"{client}'s heartbeat or commit is answered"
+        about = f"{client}'s heartbeat or commit is answered"
         yield f"error = {client}.heartbeat_error()"
-        yield f'assert error == {groups.text(wanted["error"])}, f"{words} {{error}}"'
+        yield f'assert error == {words.text(wanted["error"])}, f"{about} {{error}}"'
 
 
 def _member_id(client: str, id: Value) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.deviations.declared import declare
 from conformance.deviations.table import (
     Deviation,
     DeviationSeverity,
@@ -13,7 +14,7 @@ from conformance.deviations.table import (
     load_deviations,
     overriding,
 )
-from conformance.errors import DataError
+from conformance.errors import DataError, UserError
 from conformance.kafka.jars import RELEASES
 from conformance.modelcheck.manifest import Model
 from conformance.replay.saved import load
@@ -24,6 +25,7 @@ from conformance.systems.kafka import KafkaFactory
 
 FACTORY = KafkaFactory("3.8.1")
 TABLE = FACTORY.deviations()
+CHOICES = FACTORY.choices()
 
 
 def deviation(**members: object) -> Deviation:
@@ -34,8 +36,8 @@ def deviation(**members: object) -> Deviation:
         "title": "x",
         "severity": DeviationSeverity.HARMLESS,
         "description": "x",
-        "definitions": {"Kafka_RemoteReplicas(old)": "old"},
-        "overrides": {"RemoteReplicas": "Kafka_RemoteReplicas"},
+        "definitions": {"Kafka_PositionsKept(b, e)": "{leader[b] = b}"},
+        "overrides": {"PositionsKept": "Kafka_PositionsKept"},
         "seen": ("3.8.1", "3.9.0", "4.0.0"),
         "gone": ("3.9.1", "4.1.0"),
         "path": "x.itf.json",
@@ -78,16 +80,40 @@ def test_what_a_build_claims_to_have_mended_is_not_expected_of_it(version: str) 
     assert deviation(mended=True).stands_in(version) is False
 
 
+@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.id)
+def test_a_choice_is_the_specifications_own_and_its_path_diverges_where_it_is_not_made(
+    choice: Deviation,
+) -> None:
+    path = load(FACTORY.file(choice.path))
+
+    assert not choice.definitions
+    assert path.key
+    assert path.deviations == ()
+
+
 def test_an_overridden_model_checks_the_other_formulas_and_expects_nothing() -> None:
     model = one_model("replication/bench/truncate-on-fetch-fine-2b")
 
     overridden = with_deviations(model, [deviation(breaks=("StrongIsr", "IsrAdmission"))])
 
-    assert overridden.overrides == {"RemoteReplicas": "Kafka_RemoteReplicas"}
+    assert overridden.overrides == {"PositionsKept": "Kafka_PositionsKept"}
     assert {*model.check.invariants} - {*overridden.check.invariants} == {"StrongIsr"}
     assert {*model.check.properties} - {*overridden.check.properties} == {"IsrAdmission"}
     assert overridden.expect is None
     assert model.overrides == {}
+
+
+def test_what_a_later_deviation_defines_again_comes_after_what_it_defines_for_it() -> None:
+    model = one_model("replication/bench/truncate-on-fetch-fine-2b")
+    first = deviation(definitions={"Kafka_PositionsKept(b, e)": "{TRUE}"})
+    again = {
+        "Kafka_LedBefore(b)": "leader[b] = b",
+        "Kafka_PositionsKept(b, e)": "{Kafka_LedBefore(b)}",
+    }
+
+    overridden = with_deviations(model, [first, deviation(definitions=again)])
+
+    assert [*overridden.definitions] == [*again]
 
 
 @pytest.mark.parametrize(
@@ -171,8 +197,11 @@ def test_what_is_about_a_module_on_top_of_the_specification_leaves_other_models_
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[[deviation]]\nid = 'X'\n", "[[deviation]]\nid = \n", "deviation = 3\n"],
-    ids=["empty", "incomplete", "no toml", "no table"],
+    [
+        *("", "[[deviation]]\nid = 'X'\n", "[[deviation]]\nid = \n", "deviation = 3\n"),
+        "mended = ['X']\n[[choice]]\nid = 'X'\ntitle = 'x'\nseverity = 'harmless'\n",
+    ],
+    ids=["empty", "incomplete", "no toml", "no table", "a choice that overrides nothing"],
 )
 def test_a_table_that_is_none_is_told(tmp_path: Path, text: str) -> None:
     table = tmp_path / "deviations.toml"
@@ -180,6 +209,18 @@ def test_a_table_that_is_none_is_told(tmp_path: Path, text: str) -> None:
 
     with pytest.raises(DataError, match=r"deviations\.toml is not a table of deviations"):
         load_deviations(table)
+
+
+def test_a_build_declares_no_choice(tmp_path: Path) -> None:
+    own = tmp_path / "ours.toml"
+    own.write_text(
+        "mended = ['re-elected-leader']\n[[choice]]\nid = 'X'\ntitle = 'x'\nseverity = 'harmless'\n"
+        "path = 'x.itf.json'\noverrides = { PositionsKept = 'PositionsFree' }\n",
+        encoding="utf-8",
+    )
+
+    with pytest.raises(UserError, match=r"ours\.toml has a \[\[choice\]\]"):
+        declare(str(own), "kafka-4.4.0")
 
 
 def test_the_model_of_recorded_groups_of_4_0_says_what_the_table_says() -> None:
