@@ -17,13 +17,13 @@ from uuid import UUID
 from kio.records.readers import read_batch
 from kio.static.primitive import Records
 
-from conformance.kafka.batches import header_at, keyed_batch
+from conformance.kafka.batches import header_at, keyed_batch, milliseconds_of
 from conformance.kafka.entities import NO_TIME, make, milliseconds, module_of
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.shared.transaction.instance import TransactionBatch
 from conformance.systems.wire.admin import OFFSETS_TOPIC
-from conformance.systems.wire.port import Port
+from conformance.systems.wire.port import Asked
 
 TIMEOUT_MS = 60_000
 NONE = "NONE"
@@ -55,6 +55,8 @@ class FetchedRecord:
     value: str
     commits: bool | None = None
     coordinator_epoch: int = 0
+    timestamp_ms: int = -1
+    is_transactional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class DescribedTransaction:
 class TransactionRequests:
     """Of the partitions of one topic, all led by the broker of `port`."""
 
-    port: Port
+    port: Asked
     topic: str
     topic_id: UUID
     count: int
@@ -110,7 +112,7 @@ class TransactionRequests:
 
     # ---- the coordinator -------------------------------------------------------------------
 
-    def init_producer_id(self, port: Port, transactional_id: str) -> tuple[str, int, int]:
+    def init_producer_id(self, port: Asked, transactional_id: str) -> tuple[str, int, int]:
         """Error, producer id and epoch."""
         body = make(
             self._module("init_producer_id").InitProducerIdRequest,
@@ -123,7 +125,7 @@ class TransactionRequests:
         return error_name(answer.error_code), int(answer.producer_id), int(answer.producer_epoch)
 
     def add_partition(
-        self, port: Port, transactional_id: str, producer: tuple[int, int], partition: int
+        self, port: Asked, transactional_id: str, producer: tuple[int, int], partition: int
     ) -> str:
         """AddPartitionsToTxn of a client; the error."""
         module = self._module("add_partitions_to_txn")
@@ -140,7 +142,7 @@ class TransactionRequests:
         return error_name(result.partition_error_code)
 
     def add_offsets(
-        self, port: Port, transactional_id: str, producer: tuple[int, int], group_id: str
+        self, port: Asked, transactional_id: str, producer: tuple[int, int], group_id: str
     ) -> str:
         """AddOffsetsToTxn; the error."""
         body = make(
@@ -153,7 +155,7 @@ class TransactionRequests:
         return error_name(port.ask_body(body).error_code)
 
     def end(
-        self, port: Port, transactional_id: str, producer: tuple[int, int], *, commits: bool
+        self, port: Asked, transactional_id: str, producer: tuple[int, int], *, commits: bool
     ) -> tuple[str, int]:
         """EndTxn; the error, and the next epoch in version 2."""
         body = make(
@@ -195,7 +197,7 @@ class TransactionRequests:
 
     def commit_offset(
         self,
-        port: Port,
+        port: Asked,
         transactional_id: str,
         producer_id: int,
         epoch: int,
@@ -367,7 +369,7 @@ def read_partitions(answer: Any) -> dict[int, ReadPartition]:
             known[int(partition.partition_index)] = ReadPartition(
                 int(partition.high_watermark),
                 int(partition.last_stable_offset),
-                _records(bytes(partition.records or b"")),
+                records_of(bytes(partition.records or b"")),
                 tuple(
                     (int(aborted.producer_id), int(aborted.first_offset))
                     for aborted in partition.aborted_transactions or ()
@@ -402,7 +404,7 @@ def offsets_partition(where: tuple[str, int]) -> bool:
     return where[0] == OFFSETS_TOPIC
 
 
-def _records(data: bytes) -> tuple[FetchedRecord, ...]:
+def records_of(data: bytes) -> tuple[FetchedRecord, ...]:
     """Those of whole batches."""
     result: list[FetchedRecord] = []
     position = 0
@@ -424,7 +426,15 @@ def _record(header: Any, delta: int, record: Any) -> FetchedRecord:
     if not header.attributes & _CONTROL:
         value = (record.value or b"").decode(errors="replace")
         sequence = header.base_sequence + delta
-        return FetchedRecord(offset, header.producer_id, header.producer_epoch, sequence, value)
+        return FetchedRecord(
+            offset,
+            header.producer_id,
+            header.producer_epoch,
+            sequence,
+            value,
+            timestamp_ms=milliseconds_of(record.timestamp),
+            is_transactional=bool(header.attributes & _TRANSACTIONAL),
+        )
     _, kind = _MARKER_KEY.unpack_from(record.key)
     _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
     return FetchedRecord(
@@ -435,4 +445,6 @@ def _record(header: Any, delta: int, record: Any) -> FetchedRecord:
         "",
         kind == _COMMIT,
         coordinator_epoch,
+        milliseconds_of(record.timestamp),
+        is_transactional=True,
     )

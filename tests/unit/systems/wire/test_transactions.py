@@ -77,7 +77,7 @@ def test_a_consumer_keeps_what_is_not_aborted(
     records: list[FetchedRecord], aborted: list[tuple[int, int]], values: list[str]
 ) -> None:
     read = ReadPartition(9, 9, tuple(records), tuple(aborted))
-    assert visible(read, 0) == values
+    assert [record.value for record in visible(read, 0)] == values
     assert visible(read, 9) == [], "what was there before the test does not count"
 
 
