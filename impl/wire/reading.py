@@ -168,7 +168,9 @@ def _is_committed(received: Received) -> bool:
 
 
 def _epoch_error(asked: Any) -> Errors:
+    """In a Fetch every negative epoch stands for none (FetchRequest.optionalEpoch)."""
     epoch = getattr(asked, "current_leader_epoch", _NOTHING)
-    if epoch in (_NOTHING, LEADER_EPOCH):
+    is_none = epoch < 0 if hasattr(asked, "fetch_offset") else epoch == _NOTHING
+    if is_none or epoch == LEADER_EPOCH:
         return Errors.NONE
     return Errors.FENCED_LEADER_EPOCH if epoch < LEADER_EPOCH else Errors.UNKNOWN_LEADER_EPOCH

@@ -15,7 +15,7 @@ from conformance.systems.wire.data.requests import (
     DataRequests,
     Listed,
 )
-from conformance.systems.wire.port import Asked
+from conformance.systems.wire.port import COORDINATOR_SECONDS, Asked
 from conformance.systems.wire.transaction.requests import NONE, FetchedRecord
 from conformance.tla import Action, Fn, Value
 
@@ -105,11 +105,9 @@ class DrivenPartition:
         """Id and epoch of the transactional producer, asked for at its first use."""
         if self._producer is None:
             self._coordinator = self._find_coordinator(self._transactional_id)
-            error, producer_id, epoch = self._requests.of_transactions().init_producer_id(
-                self._coordinator, self._transactional_id
+            self._producer = self._requests.of_transactions().await_producer_id(
+                self._coordinator, self._transactional_id, COORDINATOR_SECONDS
             )
-            _expect("InitProducerId", error)
-            self._producer = producer_id, epoch
         return self._producer
 
     def leave(self) -> None:

@@ -28,6 +28,17 @@ from conformance.systems.wire.port import Asked
 TIMEOUT_MS = 60_000
 NONE = "NONE"
 DUPLICATE = "DUPLICATE_SEQUENCE_NUMBER"
+CONCURRENT = "CONCURRENT_TRANSACTIONS"
+TRY_AGAIN = frozenset(
+    {
+        CONCURRENT,
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
+        "NOT_COORDINATOR",
+    }
+)
+"""What a coordinator answers that is not ready yet."""
+RETRY_SECONDS = 0.01
 _NO_GROUP = "GROUP_ID_NOT_FOUND"
 _WAIT_MS = 10_000
 _BYTES = 1 << 20
@@ -123,6 +134,19 @@ class TransactionRequests:
         )
         answer = port.ask_body(body)
         return error_name(answer.error_code), int(answer.producer_id), int(answer.producer_epoch)
+
+    def await_producer_id(
+        self, port: Asked, transactional_id: str, seconds: float
+    ) -> tuple[int, int]:
+        """As a client asks for it: again while the coordinator is not ready, for so long."""
+        until = time.monotonic() + seconds
+        while True:
+            error, producer_id, epoch = self.init_producer_id(port, transactional_id)
+            if error == NONE:
+                return producer_id, epoch
+            if error not in TRY_AGAIN or time.monotonic() > until:
+                raise SystemFailed(f"InitProducerId was answered {error}")
+            time.sleep(RETRY_SECONDS)
 
     def add_partition(
         self, port: Asked, transactional_id: str, producer: tuple[int, int], partition: int
