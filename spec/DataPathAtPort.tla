@@ -33,7 +33,7 @@ CONSTANTS
   Isolations      \* isolation.level: "read_uncommitted", "read_committed"
 
 VARIABLES
-  log,     \* records, and markers of transactions
+  log,     \* records, and markers of transactions; `base` is the offset of the batch's first
   start,   \* the log start offset
   answer,  \* of the last request
   visible  \* what a reader of everything sees: a function of the log and its start
@@ -105,7 +105,8 @@ Init ==
 (* Requests that write.                                                    *)
 (***************************************************************************)
 DataRecords(batch, producer) ==
-  [i \in DOMAIN batch |-> [kind |-> "data", producer |-> producer, time |-> batch[i]]]
+  [i \in DOMAIN batch |->
+     [kind |-> "data", producer |-> producer, time |-> batch[i], base |-> End]]
 
 \* The marker of an open transaction must find room.
 IsOpen == OpenIn(log, Client) # {}
@@ -138,7 +139,8 @@ ProduceInTransaction(batch) ==
 EndTransaction(commits) ==
   /\ Idle /\ IsOpen
   /\ log' = Append(log, [kind |-> IF commits THEN "Committed" ELSE "Aborted",
-                         producer |-> Client, time |-> MarkerTime + MarkerCount])
+                         producer |-> Client, time |-> MarkerTime + MarkerCount,
+                         base |-> End])
   /\ UNCHANGED <<start, answer>> /\ Writes
 
 \* Offset -1 stands for the high watermark.

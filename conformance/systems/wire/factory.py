@@ -87,7 +87,7 @@ class WireFactory:
         return "" if self._known is None else self._known.version_of(part)
 
     def deviations(self) -> tuple[Deviation, ...]:
-        """That system's departures from GroupMembership and ConsumerGroup."""
+        """That system's departures from what a port can show."""
         if self._known is None:
             return ()
         if isinstance(self._known, DeclaredTable):
@@ -95,7 +95,7 @@ class WireFactory:
         return tuple(
             deviation
             for deviation in self._known.deviations()
-            if deviation.specification in (GROUPS, CONSUMER_GROUPS)
+            if deviation.specification in (GROUPS, CONSUMER_GROUPS, DATA_PATH)
         )
 
     def file(self, name: str) -> Path:

@@ -238,6 +238,7 @@ class DrivenPartition:
                 "kind": kinds[record.commits],
                 "producer": _CLIENT if record.is_transactional else _NOBODY,
                 "time": self._time(record.timestamp_ms),
+                "base": record.base_offset,
             }
         )
 

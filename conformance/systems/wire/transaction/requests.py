@@ -68,6 +68,8 @@ class FetchedRecord:
     coordinator_epoch: int = 0
     timestamp_ms: int = -1
     is_transactional: bool = False
+    base_offset: int = -1
+    """Of its batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,6 +460,7 @@ def _record(header: Any, delta: int, record: Any) -> FetchedRecord:
             value,
             timestamp_ms=milliseconds_of(record.timestamp),
             is_transactional=bool(header.attributes & _TRANSACTIONAL),
+            base_offset=header.base_offset,
         )
     _, kind = _MARKER_KEY.unpack_from(record.key)
     _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
@@ -471,4 +474,5 @@ def _record(header: Any, delta: int, record: Any) -> FetchedRecord:
         coordinator_epoch,
         milliseconds_of(record.timestamp),
         is_transactional=True,
+        base_offset=header.base_offset,
     )
