@@ -20,8 +20,8 @@ from conformance.systems.wire.transaction.requests import (
     DescribedTransaction,
     FetchedRecord,
     ReadPartition,
-    _records,
     described_transaction,
+    records_of,
 )
 from conformance.tla import Value
 
@@ -93,13 +93,13 @@ def test_markers_and_records_are_read_as_they_were_written() -> None:
         producer_epoch=2,
         attributes=0x30,
     )
-    assert _records(written) == (
+    assert records_of(written) == (
         FetchedRecord(3, PRODUCER, 0, 4, "1 0"),
         FetchedRecord(4, PRODUCER, 2, -1, "", True, 5),
     )
     broken = written[:-1] + bytes([written[-1] ^ 1])
     with pytest.raises(SystemFailed, match="cannot be read"):
-        _records(broken)
+        records_of(broken)
 
 
 @pytest.mark.parametrize("start_ms", [b"\xff" * 8, b"\0" * 7 + b"\1"])
