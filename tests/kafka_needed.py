@@ -31,8 +31,8 @@ WITHOUT_JUNIT = frozenset(
         "stable-below-start",
     }
 )
-"""Deviations of which no JUnit test can be written yet: of the Java client's members of KIP-848, and
-of brokers at a port."""
+"""Deviations of which no JUnit test can be written yet: of the Java client's members of KIP-848,
+and of brokers at a port."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

@@ -84,18 +84,18 @@ def test_a_consumer_keeps_what_is_not_aborted(
 def test_markers_and_records_are_read_as_they_were_written() -> None:
     key, value = b"\0\0\0\1", b"\0\0\0\0\0\5"
     written = keyed_batch(
-        [(None, b"1 0")], first_ms=1, base_offset=3, producer_id=PRODUCER, base_sequence=4
+        [(None, b"1 0")], first_ms=1_000, base_offset=3, producer_id=PRODUCER, base_sequence=4
     ) + keyed_batch(
         [(key, value)],
-        first_ms=1,
+        first_ms=2_000,
         base_offset=4,
         producer_id=PRODUCER,
         producer_epoch=2,
         attributes=0x30,
     )
     assert records_of(written) == (
-        FetchedRecord(3, PRODUCER, 0, 4, "1 0"),
-        FetchedRecord(4, PRODUCER, 2, -1, "", True, 5),
+        FetchedRecord(3, PRODUCER, 0, 4, "1 0", timestamp_ms=1_000, base_offset=3),
+        FetchedRecord(4, PRODUCER, 2, -1, "", True, 5, 2_000, is_transactional=True, base_offset=4),
     )
     broken = written[:-1] + bytes([written[-1] ^ 1])
     with pytest.raises(SystemFailed, match="cannot be read"):
