@@ -26,6 +26,8 @@ from conformance.systems.kafka.junit import OLDEST, scene_of, signature
 
 PAGE = ROOT / "docs" / "findings.md"
 CARDS = ROOT / "docs" / "cards"
+_AT_PORT = "DataPathAtPort"
+"""The specification that a release is driven by at its port, and not by its classes."""
 TABLE = ROOT / "conformance" / "systems" / "kafka" / "deviations.toml"
 _WIDTH = 116
 _END = re.compile(r"(?<=[.!?]) +(?=[A-Z`*(\[])")
@@ -162,7 +164,8 @@ def _newest(deviation: Deviation) -> str:
 def _commands(deviation: Deviation, story: StoryFile) -> Iterator[str]:
     release = _newest(deviation)
     path = (TABLE.parent / "paths" / deviation.path).relative_to(ROOT)
-    system = f"kafka-{release}" + ("+client" if deviation.part == "client" else "")
+    kind = "broker" if deviation.specification == _AT_PORT else "kafka"
+    system = f"{kind}-{release}" + ("+client" if deviation.part == "client" else "")
     yield f"    kconform replay {path} --system {system}"
     if _method(story) and release_of(release) >= OLDEST:
         yield f"    kconform story {path} --junit --kafka {release}"

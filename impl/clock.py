@@ -17,11 +17,14 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's monotonic clock."""
+    """Time since 1970 as it was when the clock was made, and from then on the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._began = time.time_ns() - time.monotonic_ns()
 
     def milliseconds(self) -> int:
-        """Milliseconds of the monotonic clock."""
-        return time.monotonic_ns() // 1_000_000
+        """Milliseconds since 1970; consumers look records up by their times."""
+        return (self._began + time.monotonic_ns()) // 1_000_000
 
     def sleep(self, ms: int) -> None:
         """Block the calling thread."""

@@ -36,6 +36,7 @@ from .types import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
     NO_TIMESTAMP,
     FileTimestampAndOffset,
     LogAppendInfo,
@@ -511,14 +512,20 @@ class Log:
         return tuple(aborted)
 
     def fetch_offset_by_timestamp(self, timestamp: int) -> FileTimestampAndOffset | None:
-        """The first record not older than `timestamp` (ms), or log start or end for -2 and -1."""
+        """The first record not older than `timestamp` (ms); log start or end for -2 and -1, and for
+        -3 the first of the youngest records."""
         with self._lock:
             start = self._log_start_offset
             if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
                 return FileTimestampAndOffset(NO_TIMESTAMP, start, self._epoch_at(start))
             if timestamp == LATEST_TIMESTAMP:
                 return FileTimestampAndOffset(NO_TIMESTAMP, self._log_end_offset, self.latest_epoch)
-            for segment in self._segments[self._segment_index(start) :]:
+            remaining = self._segments[self._segment_index(start) :]
+            if timestamp == MAX_TIMESTAMP:
+                timestamp = max(segment.max_timestamp_from(start) for segment in remaining)
+                if timestamp == NO_TIMESTAMP:
+                    return None
+            for segment in remaining:
                 found = segment.find_offset_by_timestamp(timestamp, start)
                 if found is not None:
                     return FileTimestampAndOffset(*found, segment.epoch_at(found[1]))

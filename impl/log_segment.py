@@ -134,6 +134,18 @@ class LogSegment:
                     return record.timestamp, offset
         return None
 
+    def max_timestamp_from(self, start_offset: int) -> int:
+        """Of the youngest record from `start_offset` on; NO_TIMESTAMP if there is none."""
+        return max(
+            (
+                record.timestamp
+                for batch in self.batches[self.index_of(start_offset) :]
+                for record in batch.records
+                if batch.base_offset + record.offset_delta >= start_offset
+            ),
+            default=NO_TIMESTAMP,
+        )
+
     def epoch_at(self, offset: int) -> int | None:
         """The leader epoch of the batch that holds `offset`."""
         index = self.index_of(offset)

@@ -19,6 +19,8 @@ LATEST_TIMESTAMP = -1
 """ListOffsets: ask for the latest offset."""
 EARLIEST_TIMESTAMP = -2
 """ListOffsets: ask for the earliest offset."""
+MAX_TIMESTAMP = -3
+"""ListOffsets: ask for the youngest record (KIP-734)."""
 EARLIEST_LOCAL_TIMESTAMP = -4
 """ListOffsets: ask for the earliest offset on the leader's local disk (KIP-405)."""
 

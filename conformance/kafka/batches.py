@@ -101,6 +101,7 @@ def keyed_batch(
     records: Sequence[tuple[bytes | None, bytes | None]],
     *,
     first_ms: int,
+    step_ms: int = 1,
     base_offset: int = 0,
     leader_epoch: int = NO_LEADER_EPOCH,
     producer_id: int = -1,
@@ -108,12 +109,12 @@ def keyed_batch(
     base_sequence: int = 0,
     attributes: int = 0,
 ) -> bytes:
-    """A batch of records with keys and values. `attributes` are the header's. Epoch and sequence
-    count with a producer id only."""
+    """A batch of records with keys and values, each by `step_ms` younger than the one before.
+    `attributes` are the header's. Epoch and sequence count with a producer id only."""
     written = tuple(
         Record(
             attributes=i8(0),
-            timestamp=TZAwareMicros.parse(_EPOCH + timedelta(milliseconds=first_ms + number)),
+            timestamp=_at(first_ms + number * step_ms),
             offset=i64(base_offset + number),
             key=key,
             value=value,
@@ -132,3 +133,12 @@ def keyed_batch(
     )
     write_new_batch(buffer, batch)
     return buffer.getvalue()
+
+
+def _at(ms: int) -> TZAwareMicros:
+    return TZAwareMicros.parse(_EPOCH + timedelta(milliseconds=ms))
+
+
+def milliseconds_of(timestamp: datetime) -> int:
+    """A record's timestamp as Kafka counts it, from 1970 on."""
+    return (timestamp - _EPOCH) // timedelta(milliseconds=1)

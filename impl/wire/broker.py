@@ -1,7 +1,7 @@
 """One broker's request handlers over a group coordinator: what KafkaApis does for a consumer.
 
 The coordinators are real. Topics hold what producers send (`producing`, `transactions`), or records
-that are made up for whoever reads (`logs`).
+that are made up for whoever reads (`reading`, `logs`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
-
-from kio.static.primitive import Records
 
 from ..clock import Clock
 from ..concurrency import NoConcurrency
@@ -38,20 +36,20 @@ from ..group.messages import (
 from ..group.offset_handler import CommitCallback, commit_error
 from ..group.offsets_topic import LocalOffsetsTopic
 from ..scheduler import ImmediateScheduler
-from ..types import BrokerEndPoint, FileTimestampAndOffset, TopicPartition
+from ..types import BrokerEndPoint, TopicPartition
 from . import group_requests, group_responses
 from .consumer_groups import ConsumerGroups
 from .entities import (
     NO_TIME,
     Entity,
     Received,
-    in_milliseconds,
     make,
     module_of,
 )
 from .group_responses import code
-from .logs import LEADER_EPOCH, PartitionLogs, ProducedLogs, ReadRecords, RecordLogs
+from .logs import PartitionLogs, ProducedLogs, RecordLogs
 from .producing import Producing
+from .reading import Reading
 from .transactions import Transactions
 
 Answer = Callable[[Entity], None]
@@ -79,7 +77,9 @@ OFFERED: Mapping[str, tuple[int, int, int]] = MappingProxyType(
         "list_groups": (16, 0, 5),
         "api_versions": (18, 0, 4),
         "create_topics": (19, 2, 7),
+        "delete_records": (21, 0, 2),
         "init_producer_id": (22, 0, 5),
+        "offset_for_leader_epoch": (23, 2, 4),
         "add_partitions_to_txn": (24, 0, 3),
         "add_offsets_to_txn": (25, 0, 4),
         "end_txn": (26, 0, 5),
@@ -98,8 +98,6 @@ _GROUP_VERSION = ("group.version", 1)
 """The feature that says whether groups may be KIP-848's, and its level."""
 _TRANSACTION_VERSION = "transaction.version"
 """The feature that says by which rules clients end their transactions."""
-_READ_COMMITTED = 1
-_NOTHING = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +128,8 @@ class Broker:
     def __init__(self, config: BrokerConfig, clock: Clock, delay: Delay) -> None:
         self._config = config
         self._topics = dict(config.topics)
-        self._names: dict[uuid.UUID, str] = {}
+        self._names = {_id_of(name): name for name in config.topics}
         self.logs: PartitionLogs = RecordLogs(config.batch) if config.batch else ProducedLogs(clock)
-        self._delay = delay
         concurrency = NoConcurrency()
         topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), concurrency, 1)
         self.coordinator = GroupCoordinator(
@@ -159,14 +156,17 @@ class Broker:
             config.transaction_version,
         )
         producing = Producing(self.logs, self._partition, transactions.add_partitions)
+        reading = Reading(self.logs, self._partition, delay)
         self.coordinator.startup()
         self.coordinator.on_election(0, 0)
         self._handlers: Mapping[str, Callable[[Received, str, Answer], None]] = {
             "api_versions": self._api_versions,
             "metadata": self._metadata,
             "create_topics": self._create_topics,
-            "list_offsets": self._list_offsets,
-            "fetch": self._fetch,
+            "list_offsets": at_once(reading.list_offsets),
+            "fetch": reading.fetch,
+            "offset_for_leader_epoch": at_once(reading.offset_for_leader_epoch),
+            "delete_records": at_once(producing.delete_records),
             "produce": at_once(producing.produce),
             "init_producer_id": transactions.init_producer_id,
             "add_partitions_to_txn": at_once(transactions.add_partitions_to_txn),
@@ -307,6 +307,7 @@ class Broker:
             exists = topic.name in self._topics
             if not exists and not received.body.validate_only:
                 self._topics[topic.name] = max(topic.num_partitions, 1)
+                self._names[_id_of(topic.name)] = topic.name
             error = Errors.TOPIC_ALREADY_EXISTS if exists else Errors.NONE
             results.append(
                 make(
@@ -333,91 +334,6 @@ class Broker:
         if index not in range(self._topics.get(name, 0)):
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
         return TopicPartition(name, index)
-
-    def _list_offsets(self, received: Received, _host: str, answer: Answer) -> None:
-        module = module_of("list_offsets", received.version, "response")
-        committed = _is_committed(received)
-        topics = tuple(
-            module.ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    self._listed(topic, one, committed, module) for one in topic.partitions
-                ),
-            )
-            for topic in received.body.topics
-        )
-        answer(make(module.ListOffsetsResponse, throttle_time=NO_TIME, topics=topics))
-
-    def _listed(self, topic: Any, asked: Any, committed: bool, module: Any) -> Entity:
-        partition = self._partition(topic, asked.partition_index)
-        error = partition if isinstance(partition, Errors) else _epoch_error(asked)
-        known = None
-        if not isinstance(partition, Errors) and error is Errors.NONE:
-            known = self.logs.offset_for(partition, asked.timestamp, committed=committed)
-        known = known or FileTimestampAndOffset(_NOTHING, _NOTHING, None)
-        return make(
-            module.ListOffsetsPartitionResponse,
-            partition_index=asked.partition_index,
-            error_code=code(error),
-            timestamp=known.timestamp,
-            offset=known.offset,
-            leader_epoch=_NOTHING if known.leader_epoch is None else known.leader_epoch,
-        )
-
-    def _fetch(self, received: Received, _host: str, answer: Answer) -> None:
-        """Records that are there, or after a while (DelayedFetch)."""
-        asked = [
-            (TopicPartition(name, one.partition), one.fetch_offset)
-            for topic in received.body.topics
-            if isinstance(name := self._name(topic), str)
-            for one in topic.partitions
-        ]
-        longest = in_milliseconds(received.body.max_wait)
-        wait = self.logs.wait_ms(asked, longest, committed=_is_committed(received))
-        self._delay(wait, lambda: answer(self._fetched(received)))
-
-    def _fetched(self, received: Received) -> Entity:
-        module = module_of("fetch", received.version, "response")
-        committed = _is_committed(received)
-        return make(
-            module.FetchResponse,
-            throttle_time=NO_TIME,
-            error_code=code(Errors.NONE),
-            session_id=0,
-            responses=tuple(
-                make(
-                    module.FetchableTopicResponse,
-                    topic=getattr(topic, "topic", None),
-                    topic_id=getattr(topic, "topic_id", None),
-                    partitions=tuple(
-                        self._read(topic, one, committed, module) for one in topic.partitions
-                    ),
-                )
-                for topic in received.body.topics
-            ),
-        )
-
-    def _read(self, topic: Any, asked: Any, committed: bool, module: Any) -> Entity:
-        partition = self._partition(topic, asked.partition)
-        error = partition if isinstance(partition, Errors) else _epoch_error(asked)
-        read = ReadRecords(error)
-        if not isinstance(partition, Errors) and error is Errors.NONE:
-            read = self.logs.read(partition, asked.fetch_offset, committed=committed)
-        aborted = read.aborted and tuple(
-            module.AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
-            for one in read.aborted
-        )
-        return make(
-            module.PartitionData,
-            partition_index=asked.partition,
-            error_code=code(read.error),
-            high_watermark=read.high_watermark,
-            last_stable_offset=read.last_stable_offset,
-            log_start_offset=read.log_start_offset,
-            aborted_transactions=aborted,
-            preferred_read_replica=_NOTHING,
-            records=Records(read.records),  # not null for a fetch that brings nothing
-        )
 
     # ---- groups ----------------------------------------------------------------------------
 
@@ -578,16 +494,3 @@ def _features(module: Any, transaction_version: int) -> dict[str, object]:
             if level
         ),
     }
-
-
-def _is_committed(received: Received) -> bool:
-    """Whether the reader's isolation.level is read_committed; ListOffsets 1 does not say."""
-    return getattr(received.body, "isolation_level", 0) == _READ_COMMITTED
-
-
-def _epoch_error(asked: Any) -> Errors:
-    """Whether the reader knows another leader than this one (Partition.checkCurrentLeaderEpoch)."""
-    epoch = getattr(asked, "current_leader_epoch", _NOTHING)
-    if epoch in (_NOTHING, LEADER_EPOCH):
-        return Errors.NONE
-    return Errors.FENCED_LEADER_EPOCH if epoch < LEADER_EPOCH else Errors.UNKNOWN_LEADER_EPOCH

@@ -20,11 +20,13 @@ from ..record_format import Record
 from ..records import MAGIC_VALUE_V2, MemoryRecords, RecordBatch, decode_batches
 from ..scheduler import ImmediateScheduler
 from ..types import (
+    EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     NO_TIMESTAMP,
     FileTimestampAndOffset,
     LogOffsetMetadata,
+    OffsetAndEpoch,
     TopicPartition,
 )
 
@@ -34,6 +36,8 @@ _FIRST_TIMESTAMP = 1_700_000_000_000
 _RECORDS_AFTER_MS = 100
 """So long a fetch waits for records that are made up: a consumer reads without pause else."""
 _NO_OFFSET = -1
+_HIGH_WATERMARK = -1
+"""DeleteRecords' offset that stands for the high watermark."""
 _FETCH_BYTES = 1 << 20
 
 
@@ -79,6 +83,14 @@ class PartitionLogs(Protocol):
     ) -> Errors:
         """Append the marker of a transaction."""
 
+    def delete_records(self, partition: TopicPartition, offset: int) -> tuple[Errors, int]:
+        """Delete what lies before an offset, or all with -1; the error, and the log start or -1."""
+
+    def end_offset_for_epoch(
+        self, partition: TopicPartition, leader_epoch: int
+    ) -> OffsetAndEpoch | None:
+        """Where a leader epoch ends; None for one that is not known."""
+
     def producers(self, partition: TopicPartition) -> Collection[ProducerStateEntry]:
         """What the partition remembers of producers."""
 
@@ -102,6 +114,7 @@ class ProducedLogs:
                 NoConcurrency(),
                 clock=self._clock,
             )
+            self._logs[partition].maybe_assign_epoch_start_offset(LEADER_EPOCH, 0)
         return self._logs[partition]
 
     def _end(self, partition: TopicPartition, *, committed: bool) -> int:
@@ -117,7 +130,8 @@ class ProducedLogs:
         if timestamp == LATEST_TIMESTAMP:
             return FileTimestampAndOffset(NO_TIMESTAMP, end, LEADER_EPOCH)
         known = self.log(partition).fetch_offset_by_timestamp(timestamp)
-        return known if timestamp < 0 or (known is not None and known.offset < end) else None
+        is_start = timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP)
+        return known if known is not None and (is_start or known.offset < end) else None
 
     def read(self, partition: TopicPartition, offset: int, *, committed: bool) -> ReadRecords:
         """What producers have sent from this offset on."""
@@ -183,6 +197,24 @@ class ProducedLogs:
         _replicate(log)
         return Errors.NONE
 
+    def delete_records(self, partition: TopicPartition, offset: int) -> tuple[Errors, int]:
+        """See `PartitionLogs.delete_records` (Partition.deleteRecordsOnLeader)."""
+        log = self.log(partition)
+        target = log.high_watermark if offset == _HIGH_WATERMARK else offset
+        if target < 0:
+            return Errors.OFFSET_OUT_OF_RANGE, _NO_OFFSET
+        try:
+            log.maybe_increment_log_start_offset(target)
+        except ApiException as error:
+            return error.error, _NO_OFFSET
+        return Errors.NONE, log.log_start_offset
+
+    def end_offset_for_epoch(
+        self, partition: TopicPartition, leader_epoch: int
+    ) -> OffsetAndEpoch | None:
+        """See `PartitionLogs.end_offset_for_epoch`."""
+        return self.log(partition).end_offset_for_epoch(leader_epoch)
+
     def producers(self, partition: TopicPartition) -> Collection[ProducerStateEntry]:
         """The entries in memory (DescribeProducers)."""
         return self.log(partition).producer_state_manager.active_producers.values()
@@ -246,6 +278,19 @@ class RecordLogs:
         """Refused, as by a log that has no room for it."""
         del partition, marker, transaction_version
         return Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT
+
+    def delete_records(self, partition: TopicPartition, offset: int) -> tuple[Errors, int]:
+        """Refused: nothing is kept."""
+        del partition, offset
+        return Errors.INVALID_REQUEST, _NO_OFFSET
+
+    def end_offset_for_epoch(
+        self, partition: TopicPartition, leader_epoch: int
+    ) -> OffsetAndEpoch | None:
+        """There is one epoch."""
+        if leader_epoch != LEADER_EPOCH:
+            return None
+        return OffsetAndEpoch(self._ends.get(partition, 0), LEADER_EPOCH)
 
     def producers(self, partition: TopicPartition) -> Collection[ProducerStateEntry]:
         """None."""

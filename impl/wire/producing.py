@@ -1,4 +1,4 @@
-"""Requests of producers: Produce and DescribeProducers.
+"""Requests of producers, and what is kept of them: Produce, DescribeProducers, DeleteRecords.
 
 What KafkaApis and ReplicaManager do of them for partitions with one replica.
 """
@@ -117,6 +117,32 @@ class Producing:
         if error is not Errors.NONE:
             raise error.exception()
         return guard
+
+    def delete_records(self, received: Received) -> Entity:
+        """Raise the log start of each partition."""
+        module = module_of("delete_records", received.version, "response")
+        topics = tuple(
+            module.DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=tuple(self._deleted(topic, one, module) for one in topic.partitions),
+            )
+            for topic in received.body.topics
+        )
+        return make(module.DeleteRecordsResponse, throttle_time=NO_TIME, topics=topics)
+
+    def _deleted(self, topic: Any, asked: Any, module: Any) -> Entity:
+        partition = self._find(topic, asked.partition_index)
+        error, start = (
+            (partition, _NOTHING)
+            if isinstance(partition, Errors)
+            else self._logs.delete_records(partition, asked.offset)
+        )
+        return make(
+            module.DeleteRecordsPartitionResult,
+            partition_index=asked.partition_index,
+            low_watermark=start,
+            error_code=code(error),
+        )
 
     def describe_producers(self, received: Received) -> Entity:
         """What each partition remembers of its producers."""

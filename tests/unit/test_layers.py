@@ -112,6 +112,7 @@ OWN_ADAPTERS = (
     "acknowledgement",
     "consumer",
     "controller",
+    "data",
     "delayed",
     "directories",
     "group",

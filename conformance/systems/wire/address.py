@@ -54,6 +54,8 @@ APIS: Mapping[str, str] = MappingProxyType(
         "WriteTxnMarkers": "write_txn_markers",
         "DescribeTransactions": "describe_transactions",
         "ListTransactions": "list_transactions",
+        "DeleteRecords": "delete_records",
+        "OffsetForLeaderEpoch": "offset_for_leader_epoch",
     }
 )
 """The requests whose version can be fixed, by Kafka's name."""
@@ -82,6 +84,8 @@ OPTIONAL = frozenset(
         "write_txn_markers",
         "describe_transactions",
         "list_transactions",
+        "delete_records",
+        "offset_for_leader_epoch",
     }
 )
 """Requests that a broker may lack: what they would show or do is left out then."""

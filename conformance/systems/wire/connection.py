@@ -89,6 +89,11 @@ class WireConnection:
             raise self._failed(f"the connection broke as it was sent ({error})") from error
         return self.pending
 
+    def tell(self, body: Any, client_id: str) -> None:
+        """Send a request that has no answer."""
+        self.send(body, client_id)
+        self.pending = None
+
     def _send_all(self, frame: bytes) -> None:
         left = memoryview(frame)
         while left:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from conformance.deviations.declared import table_of
 from conformance.deviations.table import DeclaredTable, Deviation
@@ -17,6 +18,10 @@ from conformance.systems.wire.consumer.reach import lacking
 from conformance.systems.wire.consumer.reach import passes as consumer_group_passes
 from conformance.systems.wire.consumer.reach import settings_of as consumer_settings_of
 from conformance.systems.wire.consumer.system import WireConsumerSystem
+from conformance.systems.wire.data.driven import SIGN as _OF_DATA_PATH
+from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
+from conformance.systems.wire.data.reach import lacking as lacking_for_data_path
+from conformance.systems.wire.data.system import WireDataSystem
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.produce.reach import BEYOND_REACH, beyond_a_port
 from conformance.systems.wire.produce.reach import lacking as lacking_for_produce
@@ -38,6 +43,12 @@ _LAST_ONCE = 3
 """The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
 
 
+PortSystem: TypeAlias = (
+    WireSystem | WireConsumerSystem | WireProduceSystem | WireTransactionSystem | WireDataSystem
+)
+"""A system that drives a broker at a port."""
+
+
 class WireFactory:
     """Makes systems for a broker, and says which models its port allows."""
 
@@ -46,13 +57,13 @@ class WireFactory:
         self._security = security_of(address.config, address.tls_ca)
         self._known = table_of(address.deviations)
 
-    def __call__(
-        self, constants: Mapping[str, Value]
-    ) -> WireSystem | WireConsumerSystem | WireProduceSystem | WireTransactionSystem:
+    def __call__(self, constants: Mapping[str, Value]) -> PortSystem:
         """A system for a model's constants. Raises UserError where no broker answers."""
         address, security = self._address, self._security
         if _OF_PRODUCE in constants:
             return WireProduceSystem(constants, address, security, self._tolerance())
+        if _OF_DATA_PATH in constants:
+            return WireDataSystem(constants, address, security, self._tolerance())
         if _OF_TRANSACTIONS in constants:
             return WireTransactionSystem(constants, address, security, self._tolerance())
         if _OF_GROUPS not in constants:
@@ -76,7 +87,7 @@ class WireFactory:
         return "" if self._known is None else self._known.version_of(part)
 
     def deviations(self) -> tuple[Deviation, ...]:
-        """That system's departures from GroupMembership and ConsumerGroup."""
+        """That system's departures from what a port can show."""
         if self._known is None:
             return ()
         if isinstance(self._known, DeclaredTable):
@@ -84,7 +95,7 @@ class WireFactory:
         return tuple(
             deviation
             for deviation in self._known.deviations()
-            if deviation.specification in (GROUPS, CONSUMER_GROUPS)
+            if deviation.specification in (GROUPS, CONSUMER_GROUPS, DATA_PATH)
         )
 
     def file(self, name: str) -> Path:
@@ -100,7 +111,7 @@ class WireFactory:
 
     def passes(self, state: Mapping[str, Value]) -> str:
         """A rebalance timeout is the longest of the members': without a member it is 0 ms."""
-        if "answers" in state or "transactionLog" in state:
+        if "answers" in state or "visible" in state or "transactionLog" in state:
             return ""
         if "groupState" not in state:
             return consumer_group_passes(state)
@@ -120,8 +131,11 @@ class WireFactory:
             return beyond_for_transactions(constants) or self._reason_of_port(
                 lambda port: lacking_for_transactions(port, constants)
             )
+        if specification == DATA_PATH:
+            return self._reason_of_port(lambda port: lacking_for_data_path(port, constants))
         if specification != GROUPS:
-            return f"a port shows {GROUPS}, {CONSUMER_GROUPS}, {PRODUCE} and {TRANSACTIONS} only"
+            shown = (GROUPS, CONSUMER_GROUPS, PRODUCE, TRANSACTIONS)
+            return f"a port shows {', '.join(shown)} and {DATA_PATH} only"
         settings = settings_of(constants)
         size = self._address.max_size
         if len(settings.members) > settings.maximum_size != size:

@@ -6,7 +6,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from kio.schema.errors import ErrorCode
 
@@ -46,6 +46,26 @@ _FEATURES_SINCE = 3
 """ApiVersions tells of features from this version on."""
 ABSENT = -1
 """The version of a request that a broker does not offer and need not."""
+
+
+class Asked(Protocol):
+    """Whoever answers requests: a broker at a port, or one in this process."""
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The version of each request, by kio's names; ABSENT where there is none."""
+
+    def offers(self, api: str, /) -> bool:
+        """Whether there is such a request."""
+
+    def ask_body(self, body: Any, /) -> Any:
+        """The answer to an entity of kio."""
+
+    def ask_all(self, bodies: Sequence[Any], /) -> list[Any]:
+        """The answers to several, in their order."""
+
+    def tell(self, body: Any, /) -> None:
+        """Send what nobody answers: a Produce with acks=0."""
 
 
 class Port:
@@ -163,6 +183,12 @@ class Port:
         `at_once`: a broker that is not slow answers at once.
         """
         return self._answer_to(self._send(body, CLIENT_ID), seconds, at_once=at_once).body
+
+    def tell(self, body: Any) -> None:
+        """An entity of kio that is not answered, on the connection that is used next."""
+        connection = self._idle.pop() if self._idle else self._connect()
+        connection.tell(body, CLIENT_ID)
+        self._idle.append(connection)
 
     def ask_all(self, bodies: Sequence[Any]) -> list[Any]:
         """Several entities at a time, each on a connection of its own, answered at once."""
@@ -315,5 +341,7 @@ _NEWEST: Mapping[str, int] = {
     "write_txn_markers": 2,
     "describe_transactions": 0,
     "list_transactions": 2,
+    "delete_records": 2,
+    "offset_for_leader_epoch": 4,
 }
 """The newest versions that are spoken here."""

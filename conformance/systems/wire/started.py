@@ -25,12 +25,9 @@ from conformance.kafka.maven import Tell, silent
 from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
-from conformance.systems.wire.consumer.system import WireConsumerSystem
-from conformance.systems.wire.factory import WireFactory
-from conformance.systems.wire.produce.system import WireProduceSystem
-from conformance.systems.wire.system import WireSystem
+from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
+from conformance.systems.wire.factory import PortSystem, WireFactory
 from conformance.systems.wire.transaction.reach import SPECIFICATION as TRANSACTIONS
-from conformance.systems.wire.transaction.system import WireTransactionSystem
 from conformance.tla import Value
 
 _DELAY_MS: Final = 300
@@ -66,9 +63,7 @@ class BrokerFactory:
         self._release = release
         self._unstarted = _at(_NOWHERE, release)
 
-    def __call__(
-        self, constants: Mapping[str, Value]
-    ) -> WireSystem | WireConsumerSystem | WireProduceSystem | WireTransactionSystem:
+    def __call__(self, constants: Mapping[str, Value]) -> PortSystem:
         """A system for a model's constants. EnvironmentProblem if the broker does not start."""
         return _started(self._release)(constants)
 
@@ -98,7 +93,7 @@ class BrokerFactory:
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
-        if specification in (CONSUMER_GROUPS, PRODUCE, TRANSACTIONS):
+        if specification in (CONSUMER_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH):
             return _started(self._release).cannot_take(specification, constants)
         return self._unstarted.cannot_take(specification, constants)
 

@@ -25,6 +25,7 @@ FAMILIES = (
     "directories",
     "storage",
     "load",
+    "data",
     "produce",
     "reassignment",
     "transaction",

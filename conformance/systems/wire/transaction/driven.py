@@ -13,10 +13,14 @@ from conformance.systems.shared.transaction.instance import (
     instance_of,
 )
 from conformance.systems.wire.transaction.look import DrivenId, Look, RecordOrigin
-from conformance.systems.wire.transaction.requests import DUPLICATE, NONE, TransactionRequests
+from conformance.systems.wire.transaction.requests import (
+    CONCURRENT,
+    DUPLICATE,
+    NONE,
+    TransactionRequests,
+)
 from conformance.tla import Action, Value, make_function
 
-CONCURRENT = "CONCURRENT_TRANSACTIONS"
 _FIRST = "a"
 """The instance that has its epoch at the start."""
 _NEXT_EPOCH = 1

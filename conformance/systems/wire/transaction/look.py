@@ -315,7 +315,7 @@ class Look:
         read = seen.committed[index]
         agree = read.last_stable_offset == seen.stable[index]
         stable = read.last_stable_offset - self._bases[index] if agree else _IN_CONFLICT
-        records = frozenset(_numbers(value) for value in visible(read, self._bases[index]))
+        records = frozenset(_numbers(record.value) for record in visible(read, self._bases[index]))
         return Fn({"stable": stable, "records": records})
 
 
@@ -324,11 +324,11 @@ _PRODUCERS = "describe_producers"
 _OPTIONAL = (_DESCRIBED, _LISTED, _PRODUCERS)
 
 
-def visible(read: ReadPartition, base: int) -> list[str]:
-    """The values that a consumer keeps of what it fetched (CompletedFetch.nextFetchedRecord)."""
+def visible(read: ReadPartition, base: int) -> list[FetchedRecord]:
+    """What a consumer keeps that fetched from `base` on (CompletedFetch.nextFetchedRecord)."""
     begun = sorted((first, producer) for producer, first in read.aborted)
     skipped: set[int] = set()
-    values = []
+    kept = []
     for record in read.records:
         while begun and begun[0][0] <= record.offset:
             skipped.add(begun.pop(0)[1])
@@ -336,8 +336,8 @@ def visible(read: ReadPartition, base: int) -> list[str]:
             if not record.commits:
                 skipped.discard(record.producer_id)
         elif record.producer_id not in skipped and record.offset >= base:
-            values.append(record.value)
-    return values
+            kept.append(record)
+    return kept
 
 
 def _positions(seen: _TransactionLook) -> Value:

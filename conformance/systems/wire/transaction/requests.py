@@ -17,17 +17,28 @@ from uuid import UUID
 from kio.records.readers import read_batch
 from kio.static.primitive import Records
 
-from conformance.kafka.batches import header_at, keyed_batch
+from conformance.kafka.batches import header_at, keyed_batch, milliseconds_of
 from conformance.kafka.entities import NO_TIME, make, milliseconds, module_of
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.shared.transaction.instance import TransactionBatch
 from conformance.systems.wire.admin import OFFSETS_TOPIC
-from conformance.systems.wire.port import Port
+from conformance.systems.wire.port import Asked
 
 TIMEOUT_MS = 60_000
 NONE = "NONE"
 DUPLICATE = "DUPLICATE_SEQUENCE_NUMBER"
+CONCURRENT = "CONCURRENT_TRANSACTIONS"
+TRY_AGAIN = frozenset(
+    {
+        CONCURRENT,
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
+        "NOT_COORDINATOR",
+    }
+)
+"""What a coordinator answers that is not ready yet."""
+RETRY_SECONDS = 0.01
 _NO_GROUP = "GROUP_ID_NOT_FOUND"
 _WAIT_MS = 10_000
 _BYTES = 1 << 20
@@ -55,6 +66,10 @@ class FetchedRecord:
     value: str
     commits: bool | None = None
     coordinator_epoch: int = 0
+    timestamp_ms: int = -1
+    is_transactional: bool = False
+    base_offset: int = -1
+    """Of its batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +105,7 @@ class DescribedTransaction:
 class TransactionRequests:
     """Of the partitions of one topic, all led by the broker of `port`."""
 
-    port: Port
+    port: Asked
     topic: str
     topic_id: UUID
     count: int
@@ -110,7 +125,7 @@ class TransactionRequests:
 
     # ---- the coordinator -------------------------------------------------------------------
 
-    def init_producer_id(self, port: Port, transactional_id: str) -> tuple[str, int, int]:
+    def init_producer_id(self, port: Asked, transactional_id: str) -> tuple[str, int, int]:
         """Error, producer id and epoch."""
         body = make(
             self._module("init_producer_id").InitProducerIdRequest,
@@ -122,8 +137,21 @@ class TransactionRequests:
         answer = port.ask_body(body)
         return error_name(answer.error_code), int(answer.producer_id), int(answer.producer_epoch)
 
+    def await_producer_id(
+        self, port: Asked, transactional_id: str, seconds: float
+    ) -> tuple[int, int]:
+        """As a client asks for it: again while the coordinator is not ready, for so long."""
+        until = time.monotonic() + seconds
+        while True:
+            error, producer_id, epoch = self.init_producer_id(port, transactional_id)
+            if error == NONE:
+                return producer_id, epoch
+            if error not in TRY_AGAIN or time.monotonic() > until:
+                raise SystemFailed(f"InitProducerId was answered {error}")
+            time.sleep(RETRY_SECONDS)
+
     def add_partition(
-        self, port: Port, transactional_id: str, producer: tuple[int, int], partition: int
+        self, port: Asked, transactional_id: str, producer: tuple[int, int], partition: int
     ) -> str:
         """AddPartitionsToTxn of a client; the error."""
         module = self._module("add_partitions_to_txn")
@@ -140,7 +168,7 @@ class TransactionRequests:
         return error_name(result.partition_error_code)
 
     def add_offsets(
-        self, port: Port, transactional_id: str, producer: tuple[int, int], group_id: str
+        self, port: Asked, transactional_id: str, producer: tuple[int, int], group_id: str
     ) -> str:
         """AddOffsetsToTxn; the error."""
         body = make(
@@ -153,7 +181,7 @@ class TransactionRequests:
         return error_name(port.ask_body(body).error_code)
 
     def end(
-        self, port: Port, transactional_id: str, producer: tuple[int, int], *, commits: bool
+        self, port: Asked, transactional_id: str, producer: tuple[int, int], *, commits: bool
     ) -> tuple[str, int]:
         """EndTxn; the error, and the next epoch in version 2."""
         body = make(
@@ -195,7 +223,7 @@ class TransactionRequests:
 
     def commit_offset(
         self,
-        port: Port,
+        port: Asked,
         transactional_id: str,
         producer_id: int,
         epoch: int,
@@ -367,7 +395,7 @@ def read_partitions(answer: Any) -> dict[int, ReadPartition]:
             known[int(partition.partition_index)] = ReadPartition(
                 int(partition.high_watermark),
                 int(partition.last_stable_offset),
-                _records(bytes(partition.records or b"")),
+                records_of(bytes(partition.records or b"")),
                 tuple(
                     (int(aborted.producer_id), int(aborted.first_offset))
                     for aborted in partition.aborted_transactions or ()
@@ -402,7 +430,7 @@ def offsets_partition(where: tuple[str, int]) -> bool:
     return where[0] == OFFSETS_TOPIC
 
 
-def _records(data: bytes) -> tuple[FetchedRecord, ...]:
+def records_of(data: bytes) -> tuple[FetchedRecord, ...]:
     """Those of whole batches."""
     result: list[FetchedRecord] = []
     position = 0
@@ -424,7 +452,16 @@ def _record(header: Any, delta: int, record: Any) -> FetchedRecord:
     if not header.attributes & _CONTROL:
         value = (record.value or b"").decode(errors="replace")
         sequence = header.base_sequence + delta
-        return FetchedRecord(offset, header.producer_id, header.producer_epoch, sequence, value)
+        return FetchedRecord(
+            offset,
+            header.producer_id,
+            header.producer_epoch,
+            sequence,
+            value,
+            timestamp_ms=milliseconds_of(record.timestamp),
+            is_transactional=bool(header.attributes & _TRANSACTIONAL),
+            base_offset=header.base_offset,
+        )
     _, kind = _MARKER_KEY.unpack_from(record.key)
     _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
     return FetchedRecord(
@@ -435,4 +472,7 @@ def _record(header: Any, delta: int, record: Any) -> FetchedRecord:
         "",
         kind == _COMMIT,
         coordinator_epoch,
+        milliseconds_of(record.timestamp),
+        is_transactional=True,
+        base_offset=header.base_offset,
     )

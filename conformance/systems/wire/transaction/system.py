@@ -19,11 +19,12 @@ from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.pace import Pace
 from conformance.systems.wire.port import COORDINATOR_SECONDS, TRANSACTION_KEY, Port
 from conformance.systems.wire.security import Security
-from conformance.systems.wire.transaction.driven import CONCURRENT, DrivenTransaction
+from conformance.systems.wire.transaction.driven import DrivenTransaction
 from conformance.systems.wire.transaction.look import BrokerPartition, DrivenId, Look
 from conformance.systems.wire.transaction.reach import MARKERS, SPECIFICATION, lacking
 from conformance.systems.wire.transaction.requests import (
-    NONE,
+    RETRY_SECONDS,
+    TRY_AGAIN,
     TransactionRequests,
     fetched_offset,
 )
@@ -33,7 +34,6 @@ _OF_LOGS = ("log", "highWatermark", "producers")
 """Seen of all partitions, or not at all: of the groups' offsets there is no log."""
 _BY_HAND = frozenset({"RepeatMarker", "RefuseMarker"})
 _STABLE_SECONDS = 2.0
-_RETRY_SECONDS = 0.01
 
 
 class WireTransactionSystem:
@@ -94,7 +94,9 @@ class WireTransactionSystem:
         coordinator = self._broker.ports.at(
             *self._broker.entry.find_coordinator(name, TRANSACTION_KEY)
         )
-        producer_id, epoch = self._new_epoch(name, coordinator)
+        producer_id, epoch = self._requests.await_producer_id(
+            coordinator, name, COORDINATOR_SECONDS
+        )
         if epoch != 0:
             raise SystemFailed(f"a new transactional id has epoch {epoch}")
         self._open = (name, coordinator)
@@ -110,19 +112,6 @@ class WireTransactionSystem:
             self._requests, driven, look, self._clients, self._data, self._offsets
         )
 
-    def _new_epoch(
-        self, transactional_id: str, port: Port, seconds: float = COORDINATOR_SECONDS
-    ) -> tuple[int, int]:
-        """As a client asks for it: again while a transaction is being ended, for so long."""
-        until = time.monotonic() + seconds
-        while True:
-            error, producer_id, epoch = self._requests.init_producer_id(port, transactional_id)
-            if error == NONE:
-                return producer_id, epoch
-            if error not in _AGAIN or time.monotonic() > until:
-                raise SystemFailed(f"InitProducerId was answered {error}")
-            time.sleep(_RETRY_SECONDS)
-
     def _await_group(self, group_id: str) -> None:
         """Until the group has a coordinator: at first its topic has to be made."""
         entry = self._broker.entry
@@ -131,9 +120,9 @@ class WireTransactionSystem:
         while True:
             answer = entry.ask_body(self._requests.fetch_offset(group_id, stable=True))
             error, _ = fetched_offset(answer)
-            if error not in _AGAIN or time.monotonic() > until:
+            if error not in TRY_AGAIN or time.monotonic() > until:
                 return
-            time.sleep(_RETRY_SECONDS)
+            time.sleep(RETRY_SECONDS)
 
     def _leave_behind(self) -> None:
         """Nothing stays open; partitions where something hangs are given up."""
@@ -141,13 +130,14 @@ class WireTransactionSystem:
             return
         left, self._open = self._open, None
         with suppress(SystemFailed):  # what was wrong is told by its test
-            self._new_epoch(*left, _STABLE_SECONDS)
+            name, coordinator = left
+            self._requests.await_producer_id(coordinator, name, _STABLE_SECONDS)
         until = time.monotonic() + _STABLE_SECONDS
         while not Look.is_stable(self._requests):
             if time.monotonic() > until:
                 self._requests = self._new_topic()
                 return
-            time.sleep(_RETRY_SECONDS)
+            time.sleep(RETRY_SECONDS)
 
     def apply(self, action: Action) -> None:
         """See `DrivenTransaction.apply`."""
@@ -198,16 +188,6 @@ class WireTransactionSystem:
         """Delete what was made, and close the connections."""
         with self._broker.closing():
             self._leave_behind()
-
-
-_AGAIN = frozenset(
-    {
-        CONCURRENT,
-        "COORDINATOR_LOAD_IN_PROGRESS",
-        "COORDINATOR_NOT_AVAILABLE",
-        "NOT_COORDINATOR",
-    }
-)
 
 
 def _names(names: Value) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -89,8 +90,7 @@ def latest(logs: PartitionLogs) -> int:
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 13])
 def test_a_topic_id_that_nobody_gave_is_unknown(version: int) -> None:
     subject = broker(batch=3)
-    other = topic_id(broker(batch=3))
-    answer = asked(subject, fetch(version, 0, other))
+    answer = asked(subject, fetch(version, 0, uuid4()))
     (partition,) = answer.responses[0].partitions
     assert partition.error_code.value == Errors.UNKNOWN_TOPIC_ID
 

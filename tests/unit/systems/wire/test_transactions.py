@@ -20,8 +20,8 @@ from conformance.systems.wire.transaction.requests import (
     DescribedTransaction,
     FetchedRecord,
     ReadPartition,
-    _records,
     described_transaction,
+    records_of,
 )
 from conformance.tla import Value
 
@@ -77,29 +77,29 @@ def test_a_consumer_keeps_what_is_not_aborted(
     records: list[FetchedRecord], aborted: list[tuple[int, int]], values: list[str]
 ) -> None:
     read = ReadPartition(9, 9, tuple(records), tuple(aborted))
-    assert visible(read, 0) == values
+    assert [record.value for record in visible(read, 0)] == values
     assert visible(read, 9) == [], "what was there before the test does not count"
 
 
 def test_markers_and_records_are_read_as_they_were_written() -> None:
     key, value = b"\0\0\0\1", b"\0\0\0\0\0\5"
     written = keyed_batch(
-        [(None, b"1 0")], first_ms=1, base_offset=3, producer_id=PRODUCER, base_sequence=4
+        [(None, b"1 0")], first_ms=1_000, base_offset=3, producer_id=PRODUCER, base_sequence=4
     ) + keyed_batch(
         [(key, value)],
-        first_ms=1,
+        first_ms=2_000,
         base_offset=4,
         producer_id=PRODUCER,
         producer_epoch=2,
         attributes=0x30,
     )
-    assert _records(written) == (
-        FetchedRecord(3, PRODUCER, 0, 4, "1 0"),
-        FetchedRecord(4, PRODUCER, 2, -1, "", True, 5),
+    assert records_of(written) == (
+        FetchedRecord(3, PRODUCER, 0, 4, "1 0", timestamp_ms=1_000, base_offset=3),
+        FetchedRecord(4, PRODUCER, 2, -1, "", True, 5, 2_000, is_transactional=True, base_offset=4),
     )
     broken = written[:-1] + bytes([written[-1] ^ 1])
     with pytest.raises(SystemFailed, match="cannot be read"):
-        _records(broken)
+        records_of(broken)
 
 
 @pytest.mark.parametrize("start_ms", [b"\xff" * 8, b"\0" * 7 + b"\1"])

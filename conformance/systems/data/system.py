@@ -1,0 +1,89 @@
+"""The system under test: the wire server's broker without its sockets, and a client of one
+partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.kafka.entities import api_of
+from conformance.systems.protocol import Observation, SystemFailed
+from conformance.systems.wire.data.driven import VARIABLES, DrivenPartition, marker_time
+from conformance.systems.wire.data.requests import DataRequests
+from conformance.systems.wire.port import ABSENT
+from conformance.tla import Action, Value
+from impl.clock import SystemClock
+from impl.types import BrokerEndPoint
+from impl.wire.broker import OFFERED, Broker, BrokerConfig
+from impl.wire.entities import Received
+
+_TOPIC = "topic"
+_VERSIONS: Mapping[str, int] = {api: highest for api, (_, _, highest) in OFFERED.items()}
+
+
+class LocalPort:
+    """A broker in this process; each request is answered before the next is sent."""
+
+    def __init__(self) -> None:
+        endpoint = BrokerEndPoint(0, "localhost", 1)
+        self.versions = {**_VERSIONS, "add_partitions_to_txn": 3}
+        self.broker = Broker(
+            BrokerConfig(endpoint, {_TOPIC: 1}), SystemClock(), lambda _ms, run: run()
+        )
+
+    def offers(self, api: str) -> bool:
+        """Whether the broker has the request."""
+        return self.versions.get(api, ABSENT) != ABSENT
+
+    def ask_body(self, body: Any) -> Any:
+        """The answer. Raises SystemFailed if there is none."""
+        (answer,) = self._answers(body)
+        if answer is None:
+            raise SystemFailed(f"{api_of(body)} was not answered")
+        return answer
+
+    def ask_all(self, bodies: Sequence[Any]) -> list[Any]:
+        """The answers in their order."""
+        return [self.ask_body(body) for body in bodies]
+
+    def tell(self, body: Any) -> None:
+        """Send what is not answered. Raises SystemFailed if it is."""
+        if self._answers(body) != [None]:
+            raise SystemFailed(f"{api_of(body)} with acks=0 was answered")
+
+    def _answers(self, body: Any) -> list[Any]:
+        received = Received(api_of(body), int(body.__version__), 1, "kconform", body)
+        answers: list[Any] = []
+        self.broker.handle(received, "/127.0.0.1", answers.append)
+        return answers
+
+
+class DataSystem:
+    """A new broker for each test."""
+
+    variables = VARIABLES
+    repeatable = True
+
+    def __init__(self, constants: Mapping[str, Value]) -> None:
+        self._latest_time = marker_time(constants["Batches"])
+
+    def reset(self, _initial: Mapping[str, Value]) -> None:
+        """An empty partition."""
+        port = LocalPort()
+        topic_id = port.broker.topic_id(_TOPIC)
+        assert topic_id is not None, "the broker was made with the topic"
+        requests = DataRequests(port, _TOPIC, topic_id, 0)
+        self._driven = DrivenPartition(requests, lambda _id: port, "t", self._latest_time)
+
+    def apply(self, action: Action) -> None:
+        """See `DrivenPartition.apply`."""
+        self._driven.apply(action)
+
+    def observe(self) -> Observation:
+        """See `DrivenPartition.observe`."""
+        return self._driven.observe()
+
+
+def create(constants: Mapping[str, Value]) -> DataSystem:
+    """The system for a model's constants."""
+    return DataSystem(constants)

@@ -1,0 +1,1 @@
+"""Any broker's data path, through its port (docs/wire.md)."""

@@ -1,0 +1,56 @@
+"""Which models of DataPathAtPort.tla a broker's port can be driven along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from conformance.systems.wire.port import Port
+from conformance.tla import Value
+
+_NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
+    {
+        "produce": ("Produce", 3),
+        "fetch": ("Fetch", 9),
+        "list_offsets": ("ListOffsets", 4),
+        "create_topics": ("CreateTopics", 0),
+        "metadata": ("Metadata", 0),
+    }
+)
+"""Without these requests, from such versions on (KIP-320), nothing can be driven."""
+_OF_TRANSACTIONS: Mapping[str, tuple[str, int]] = MappingProxyType(
+    {
+        "init_producer_id": ("InitProducerId", 0),
+        "add_partitions_to_txn": ("AddPartitionsToTxn", 0),
+        "end_txn": ("EndTxn", 0),
+    }
+)
+_OF_DELETIONS: Mapping[str, tuple[str, int]] = MappingProxyType(
+    {"delete_records": ("DeleteRecords", 0)}
+)
+_OF_LOOKUPS: Mapping[str, tuple[str, str, int]] = MappingProxyType(
+    {
+        "ListOffsets": ("list_offsets", "ListOffsets", 7),
+        "OffsetForLeaderEpoch": ("offset_for_leader_epoch", "OffsetForLeaderEpoch", 2),
+    }
+)
+"""ListOffsets 7 finds the youngest record (KIP-734)."""
+
+
+def lacking(port: Port, constants: Mapping[str, Value]) -> str:
+    """Why a broker cannot be driven along a model; empty if it can."""
+    lookups = constants["Lookups"]
+    assert isinstance(lookups, frozenset), "TypeOK of the specification"
+    needed = {**_NEEDED}
+    if constants["Transactional"] is True:
+        needed |= _OF_TRANSACTIONS
+    if constants["Deletions"] is True:
+        needed |= _OF_DELETIONS
+    for lookup in sorted(map(str, lookups)):
+        if lookup in _OF_LOOKUPS:
+            api, name, version = _OF_LOOKUPS[lookup]
+            needed[api] = (name, version)
+    for api, (name, version) in needed.items():
+        if port.versions[api] < version:
+            return f"the broker does not offer {name} {version}"
+    return ""

@@ -1,0 +1,125 @@
+"""Drives any broker's data path through its port, along DataPathAtPort.tla's actions.
+
+A partition that nobody has used begins each test. Seen are the answers, and after each step that
+writes what a reader of everything sees (Fetch, ListOffsets).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from conformance.deviations.tolerance import Tolerance
+from conformance.errors import UserError
+from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
+from conformance.systems.wire.address import Address
+from conformance.systems.wire.broker import WireBroker
+from conformance.systems.wire.data.driven import (
+    SPECIFICATION,
+    VARIABLES,
+    DrivenPartition,
+    marker_time,
+)
+from conformance.systems.wire.data.reach import lacking
+from conformance.systems.wire.data.requests import LATEST, DataRequests
+from conformance.systems.wire.port import TRANSACTION_KEY, Asked
+from conformance.systems.wire.security import Security
+from conformance.systems.wire.transaction.requests import NONE
+from conformance.tla import Action, Value
+
+_PARTITIONS = 24
+"""Of a topic; each test takes one."""
+_LANES = 4
+"""Side by side at most: nothing waits for a timer, and each has a topic of its own."""
+_LEADER_SECONDS = 30.0
+
+
+class WireDataSystem:
+    """One partition of a broker at a time; a new one for each test."""
+
+    variables = VARIABLES
+    late = ""
+    patience = 0.0
+    """A request is answered once it is handled, so nothing is worth to be looked at again."""
+
+    def __init__(
+        self,
+        constants: Mapping[str, Value],
+        address: Address,
+        security: Security,
+        tolerance: Tolerance,
+    ) -> None:
+        self.tolerance = tolerance
+        self.lanes = min(address.groups, _LANES)
+        self._latest_time = marker_time(constants["Batches"])
+        self._broker = WireBroker(address, security)
+        if reason := lacking(self._broker.entry, constants):
+            raise UserError(
+                f"The broker at {address} cannot be driven by {SPECIFICATION}: {reason}."
+            )
+        self._unused: list[DataRequests] = []
+        self._driven: DrivenPartition | None = None
+
+    def _new_partition(self) -> DataRequests:
+        if not self._unused:
+            topic = self._broker.make_topic(_PARTITIONS)
+            assert topic is not None, "CreateTopics is among what was demanded"
+            entry = self._broker.entry
+            self._unused = [DataRequests(entry, *topic, index) for index in range(_PARTITIONS)]
+        requests = self._unused.pop()
+        until = time.monotonic() + _LEADER_SECONDS
+        while (error := requests.list_offsets(LATEST).error) != NONE:  # it hears of itself late
+            if time.monotonic() > until:
+                raise SystemFailed(f"ListOffsets of a new partition was answered {error}")
+            time.sleep(0.02)
+        return requests
+
+    # ---- SystemUnderTest -------------------------------------------------------------------
+
+    def reset(self, _initial: Mapping[str, Value]) -> None:
+        """A partition and a transactional id that nobody has used."""
+        self._leave()
+        self._driven = DrivenPartition(
+            self._new_partition(),
+            self._coordinator,
+            self._broker.new_group_id(),
+            self._latest_time,
+        )
+
+    def _coordinator(self, transactional_id: str) -> Asked:
+        where = self._broker.entry.find_coordinator(transactional_id, TRANSACTION_KEY)
+        return self._broker.ports.at(*where)
+
+    def _leave(self) -> None:
+        if self._driven is not None:
+            with suppress(SystemFailed, ActionRefused):  # what was wrong is told by its test
+                self._driven.leave()
+
+    def apply(self, action: Action) -> None:
+        """See `DrivenPartition.apply`."""
+        assert self._driven is not None, "a test begins with a reset"
+        self._driven.apply(action)
+
+    def observe(self) -> Observation:
+        """See `DrivenPartition.observe`."""
+        assert self._driven is not None, "a test begins with a reset"
+        return self._driven.observe()
+
+    # ---- Patient, Closeable ----------------------------------------------------------------
+
+    def foresee(self, _actions: Sequence[Action]) -> str:
+        """Every path can be driven: there are no timers."""
+        return ""
+
+    def be_alone(self) -> None:
+        """It makes no difference."""
+
+    def look_again(self, _seconds: float) -> Mapping[str, Value]:
+        """Nothing comes later."""
+        return self.observe()
+
+    def close(self) -> None:
+        """Delete the topics, and close the connections."""
+        with self._broker.closing():
+            self._leave()
