@@ -213,6 +213,8 @@ class Driver:
         self.steps_taken += 1
         try:
             with self._watch:
+                if self._choosing is not None:
+                    self._tell(self._choosing, candidates[0])
                 self._system.apply(action)
         except UserError:
             raise  # not the system's fault
@@ -323,7 +325,10 @@ class Driver:
         """Where any choice will do, it is the system's own."""
         fitting = [state for state in allowed if state in wanted]
         if 0 < len(fitting) < len(allowed):
-            system.choose(dict(zip(self._oracle.variables, fitting[0], strict=True)))
+            self._tell(system, fitting[0])
+
+    def _tell(self, system: Choosing, state: State) -> None:
+        system.choose(dict(zip(self._oracle.variables, state, strict=True)))
 
     @property
     def chooses(self) -> bool:
@@ -504,11 +509,23 @@ class StepTrail:
         self._candidates: list[tuple[State, ...]] = []
         self._marks: list[tuple[int, object]] = []
 
-    def keep(self, initial: State, actions: Sequence[Action]) -> int:
-        """Forget all but the common beginning; how many steps that has, -1 for not even a state."""
+    def keep(
+        self,
+        initial: State,
+        actions: Sequence[Action],
+        wanted: Sequence[Collection[State]] | None = None,
+    ) -> int:
+        """Forget all but the common beginning; how many steps that has, -1 for not even a state.
+
+        A system that can be told how to choose may have gone elsewhere on the last path than this
+        one needs: with `wanted`, where each action is to lead, the beginning ends there.
+        """
         common = -1
         if self._initial is initial:
             common = common_steps(self._actions, actions)
+            kept = zip(self._candidates[:common], wanted or (), strict=False)
+            elsewhere = (n for n, (ours, on) in enumerate(kept) if not any(s in on for s in ours))
+            common = next(elsewhere, common)
         self._initial = None
         del self._actions[max(common, 0) :], self._candidates[max(common, 0) :]
         while self._marks and self._marks[-1][0] > common:
@@ -569,14 +586,14 @@ def run_path(
     if reason := driver.foresee(actions):
         return PathResult(0, not_driven=reason)
     trail = StepTrail() if trail is None else trail
-    known = trail.keep(initial, actions)
+    wanted = [(state,) for state in states] or driver.ways_on(initial, actions)
+    known = trail.keep(initial, actions, wanted if driver.chooses else None)
     steps, divergence = _begin(driver, initial, actions, trail, known)
     if divergence is not None:
         return PathResult(steps, divergence, late=driver.late)
     trail.begin(initial)
     if steps in marks:
         trail.mark(driver, steps)
-    wanted = [(state,) for state in states] or driver.ways_on(initial, actions)
     for action in actions[steps:]:
         try:
             if steps < known:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from conformance.replay.engine import Driver, run_path
+from conformance.replay.engine import Driver, StepTrail, run_path
 from conformance.replay.suite import replay_suite
 from conformance.suites.postman import transition_cover
 from conformance.tla import Action, Value
@@ -96,3 +96,32 @@ def test_a_suite_takes_every_transition_of_a_system_that_can_be_told(
 
     assert result.verdict is verdict
     assert [{*walker.asked} for walker in made] == [asked]
+
+
+class LedOnce(Walker):
+    """Goes where it is told to for the next step, else to the left; repeats itself."""
+
+    def choose(self, wanted: Mapping[str, Value]) -> None:
+        self.asked.append(wanted["x"])
+
+    def apply(self, action: Action) -> None:
+        super().apply(action)
+        if action.name == "Fork":
+            self.x = self.asked.pop() if self.asked else LEFT
+        self.asked.clear()
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ("Fork GoLeft", "Fork GoRight"),  # one beginning, two targets
+        ("Fork GoRight", "Fork GoLeft"),
+        ("Fork GoRight", "Fork GoRight"),  # a beginning that is taken again, by the same choice
+        ("Fork GoRight", "Fork Stop", "Fork GoRight"),
+    ],
+)
+def test_a_beginning_is_kept_only_if_its_choice_leads_on(paths: tuple[str, ...]) -> None:
+    driver, trail, start = Driver(LedOnce(), ORACLE), StepTrail(), (START,)
+    for path in paths:
+        result = run_path(driver, start, actions(path), trail)
+        assert (result.divergence, result.disabled, result.steps) == (None, "", 2), path
