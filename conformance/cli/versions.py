@@ -109,11 +109,12 @@ def versions(
 
 
 def _paths(context: Context, system: str, store: _Records | None) -> None:
-    """Replay the paths of a system's table, unless that was kept."""
-    if store is None or not store.record(system).deviations:
-        shown = {item.deviation.id: str(item.presence) for item in deviations(context, system)}
-        if store is not None:
-            store.put(msgspec.structs.replace(store.record(system), deviations=shown))
+    """Replay the paths of a system's table, but for those of which a result was kept."""
+    kept = {} if store is None else store.record(system).deviations
+    results = deviations(context, system, replayed=kept)
+    shown = {item.deviation.id: str(item.presence) for item in results}
+    if store is not None and shown:
+        store.put(msgspec.structs.replace(store.record(system), deviations={**kept, **shown}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from conformance.deviations.declared import deviating
-from conformance.deviations.table import Deviating, concerning
+from conformance.deviations.table import Deviating, Deviation, concerning
 from conformance.registry import factory_path, system_name
 from conformance.stages.context import Context, bench_maker, stage
 from conformance.stages.presence import DeviationResult, Presence
@@ -15,18 +15,22 @@ STAGE = "deviations"
 
 
 def deviations(
-    context: Context, system: str, specifications: Collection[str] = ()
+    context: Context,
+    system: str,
+    specifications: Collection[str] = (),
+    replayed: Collection[str] = (),
 ) -> list[DeviationResult]:
     """Replay the path of every deviation in the system's table; PASS if the table is right.
 
-    With root modules given: of those that concern one of them. Where a deviation is seen, its
+    With root modules given: of those that concern one of them. Those that were `replayed` before,
+    by their ids, are left out; if no other is left, nothing is said. Where a deviation is seen, its
     consequence, if it has one, is replayed too: a counterexample of the model that it overrides.
     Of a release that the table does not name, what is seen is news and no failure.
     """
     path = factory_path(system, context.settings.systems)
     known = deviating(path)
-    if known is not None and not any(deviation.path for deviation in known.deviations()):
-        return []  # a table of the maker's own, without a path that could be replayed
+    if known is not None and not any(map(_to_replay(replayed), known.deviations())):
+        return []  # all are known; or a maker's own table, without a path that could be replayed
     with stage(context, STAGE, system_name(system)) as outcome:
         shown: list[DeviationResult] = []
         if known is not None:
@@ -35,8 +39,7 @@ def deviations(
             maker = bench_maker(context, system, known, concerned)
             shown = [
                 context.presences.result(path, known, deviation, maker)
-                for deviation in concerned
-                if deviation.path
+                for deviation in filter(_to_replay(replayed), concerned)
             ]
         wrong = [result for result in shown if not result.as_expected]
         # What cannot be driven on this release says nothing of it.
@@ -58,6 +61,11 @@ def deviations(
             "news": [result.deviation.id for result in news],
         }
     return shown
+
+
+def _to_replay(replayed: Collection[str]) -> Callable[[Deviation], bool]:
+    """Whether a deviation has a path, and that was not replayed yet."""
+    return lambda deviation: bool(deviation.path) and deviation.id not in replayed
 
 
 def _line(shown: DeviationResult) -> str:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
+
 import pytest
 
-from conformance.cli.versions import _ALL_SYSTEMS, _names, _table, undriven
+from conformance.cli.versions import _ALL_SYSTEMS, _names, _paths, _Records, _table, undriven
+from conformance.deviations.table import Deviation, DeviationSeverity
 from conformance.errors import UserError
 from conformance.kafka.jars import RELEASES
+from conformance.report.releases import RECORD_SCHEMA, ReleaseRecord
+from conformance.stages.context import Context
+from conformance.stages.presence import DeviationResult, Presence
 from conformance.stages.versions import ModelOutcome, VersionCell
+from conformance.tla import find_tools
 
 
 @pytest.mark.parametrize(
@@ -69,3 +77,27 @@ def test_a_system_that_no_model_drives_was_not_compared() -> None:
         VersionCell("delayed", "group", ModelOutcome.LEFT_OUT, reason="of DelayedOperations"),
     ]
     assert undriven(cells) == ("storage",)
+
+
+def test_a_table_that_has_grown_is_replayed_where_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[frozenset[str]] = []
+
+    def replay(
+        _context: Context, _system: str, *, replayed: Collection[str]
+    ) -> list[DeviationResult]:
+        asked.append(frozenset(replayed))
+        new = Deviation(
+            id="new", title="new", severity=DeviationSeverity.HARMLESS, path="new.itf.json"
+        )
+        return [] if "new" in replayed else [DeviationResult(new, Presence.SEEN, expected=True)]
+
+    monkeypatch.setattr("conformance.cli.versions.deviations", replay)
+    store = _Records(tmp_path, (), find_tools())
+    store.put(ReleaseRecord(RECORD_SCHEMA, "kafka-4.4.0", {"old": "gone"}, {}))
+    for _ in range(2):
+        _paths(Context(), "kafka-4.4.0", store)
+
+    assert asked == [{"old"}, {"old", "new"}]
+    assert store.record("kafka-4.4.0").deviations == {"old": "gone", "new": "seen"}
