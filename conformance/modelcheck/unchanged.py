@@ -121,10 +121,11 @@ def _with_and_without(
 
 
 def _lacks_a_step(spec: Spec, counterexample: Sequence[Step]) -> bool:
-    """Whether a step is none of the specification's: much cheaper to see than in two searches.
+    """Whether a step is none of the specification's. This is much cheaper than two searches: only
+    the actions of the counterexample are compiled.
 
-    Only the actions of the counterexample are compiled for it. An action that the specification
-    has under no name, as when an override replaces it, is left to the search.
+    The search compares an action whose name the specification lacks, as when an override replaces
+    the whole action.
     """
     kinds = {*spec.kinds}
     if counterexample and counterexample[0].state not in spec.initial_states():

@@ -124,6 +124,8 @@ class Workbench:
     """None on a bench that needs none: the spec's evaluator knows no bounds."""
     deviations: tuple[str, ...] = ()
     """Those known of the system, by which the model was overridden."""
+    choices: tuple[str, ...] = ()
+    """What the system does where the specification leaves it open: the model says so, too."""
 
     @property
     def graph(self) -> StateGraph:
@@ -352,13 +354,14 @@ def _bench(
     path = factory_path(name, context.settings.systems)
     ids = tuple(deviation.id for deviation in deviations)
     chosen = choices_of(context, name, model.spec, deviations) if free else ()
+    choices = tuple(choice.id for choice in chosen)
     judged = with_deviations(model, (*chosen, *deviations))
     if with_graph:
         graph, prepared = graph_and_spec(judged, context.check, context.emit)
-        bench = Workbench(judged, prepared, path, graph, ids)
+        bench = Workbench(judged, prepared, path, graph, ids, choices)
     else:
         prepared = _prepared(context, judged)
-        bench = Workbench(judged, prepared, path, None, ids)
+        bench = Workbench(judged, prepared, path, None, ids, choices)
     if reason := reason_against(path, bench.prepared):
         raise UserError(
             f"The system {name} cannot be driven by the model {model.name}: "

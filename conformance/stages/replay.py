@@ -71,11 +71,12 @@ def report_replay(
         for divergence in result.divergences:
             tell(context, bench, oracle, divergence, "replay")
     outcome.verdict = result.verdict
-    outcome.summary = "; ".join(_summary(result))
+    outcome.summary = "; ".join([*_summary(result), *_choices(bench)])
     outcome.figures = {
         "model": bench.model.name,
         "system": bench.factory,
         **({"deviations": list(bench.deviations)} if bench.deviations else {}),
+        **({"choices": list(bench.choices)} if bench.choices else {}),
         "suite": suite.kind,
         "tests": _tests(suite, result),
         "steps": result.steps,
@@ -90,6 +91,11 @@ def report_replay(
         "branches": _branches(context, bench, result),
     }
     outcome.add_compared(result.compared)
+
+
+def _choices(bench: Workbench) -> list[str]:
+    """By what the system is judged where the specification leaves it a choice."""
+    return [f"it chooses {', '.join(bench.choices)}"] if bench.choices else []
 
 
 def _summary(result: ReplayResult) -> Iterator[str]:

@@ -12,24 +12,39 @@ from conformance.systems.wire.data.driven import VARIABLES, DrivenPartition, mar
 from conformance.systems.wire.data.requests import DataRequests
 from conformance.systems.wire.port import ABSENT
 from conformance.tla import Action, Value
-from impl.clock import SystemClock
+from impl.clock import Clock, MockClock
 from impl.types import BrokerEndPoint
 from impl.wire.broker import OFFERED, Broker, BrokerConfig
 from impl.wire.entities import Received
 
 _TOPIC = "topic"
+_BEGINNING_MS = 1_700_000_000_000
+"""When each test begins: a system that repeats itself asks no clock of the machine."""
 _VERSIONS: Mapping[str, int] = {api: highest for api, (_, _, highest) in OFFERED.items()}
+
+
+class MovedTime:
+    """The time of a clock that stands still between the client's pauses."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def time(self) -> float:
+        """Seconds since 1970."""
+        return self._clock.milliseconds() / 1_000
+
+    def sleep(self, seconds: float, /) -> None:
+        """Move the clock."""
+        self._clock.sleep(round(seconds * 1_000))
 
 
 class LocalPort:
     """A broker in this process; each request is answered before the next is sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
         endpoint = BrokerEndPoint(0, "localhost", 1)
         self.versions = {**_VERSIONS, "add_partitions_to_txn": 3}
-        self.broker = Broker(
-            BrokerConfig(endpoint, {_TOPIC: 1}), SystemClock(), lambda _ms, run: run()
-        )
+        self.broker = Broker(BrokerConfig(endpoint, {_TOPIC: 1}), clock, lambda _ms, run: run())
 
     def offers(self, api: str) -> bool:
         """Whether the broker has the request."""
@@ -69,11 +84,14 @@ class DataSystem:
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """An empty partition."""
-        port = LocalPort()
+        clock = MockClock(_BEGINNING_MS)
+        port = LocalPort(clock)
         topic_id = port.broker.topic_id(_TOPIC)
         assert topic_id is not None, "the broker was made with the topic"
         requests = DataRequests(port, _TOPIC, topic_id, 0)
-        self._driven = DrivenPartition(requests, lambda _id: port, "t", self._latest_time)
+        self._driven = DrivenPartition(
+            requests, lambda _id: port, "t", self._latest_time, MovedTime(clock)
+        )
 
     def apply(self, action: Action) -> None:
         """See `DrivenPartition.apply`."""

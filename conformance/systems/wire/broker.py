@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 
 from kio.schema.errors import ErrorCode
 
+from conformance.errors import UserError
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.admin import (
@@ -42,6 +43,13 @@ class WireBroker:
         self._numbers = itertools.count(1)
         self._topics: list[str] = []
         self._groups: list[tuple[Port, str]] = []
+
+    def require(self, specification: str, lacking: str) -> None:
+        """UserError with what is lacking to drive the broker by a specification, if anything is."""
+        if lacking:
+            raise UserError(
+                f"The broker at {self.address} cannot be driven by {specification}: {lacking}."
+            )
 
     def new_group_id(self) -> str:
         """One that nobody has used."""

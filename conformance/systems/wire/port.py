@@ -68,6 +68,14 @@ class Asked(Protocol):
         """Send what nobody answers: a Produce with acks=0."""
 
 
+def not_offered(port: Asked, needed: Mapping[str, tuple[str, int]]) -> str:
+    """The first request, with the least version that is needed, that is not offered; or nothing."""
+    for api, (name, version) in needed.items():
+        if port.versions[api] < version:
+            return f"the broker does not offer {name} {version}"
+    return ""
+
+
 class Port:
     """One broker. Raises UserError where nobody listens or the versions do not meet."""
 

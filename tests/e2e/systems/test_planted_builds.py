@@ -12,7 +12,7 @@ import pytest
 
 from conformance.config import DEFAULT_TIERS
 from conformance.deviations.declared import declare
-from conformance.events import Event, StageFinished
+from conformance.events import Emit, Event, StageFinished, ignore
 from conformance.gate import plan
 from conformance.kafka.agent import BYTE_BUDDY
 from conformance.kafka.java import compile_java
@@ -147,10 +147,14 @@ def test_a_build_that_mends_half_of_what_it_claims_hears_which_half(
 def test_a_remedied_build_passes_a_suite_both_ways(
     build: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, remedy: str, strict: bool
 ) -> None:
-    result = replayed(build, monkeypatch, None if strict else claims(tmp_path), remedy)
+    told: list[Event] = []
+    result = replayed(build, monkeypatch, None if strict else claims(tmp_path), remedy, told.append)
 
     assert result.verdict is Verdict.PASS
     assert result.passed > 500
+    (end,) = [e for e in told if isinstance(e, StageFinished) and e.stage == "replay"]
+    chooses = "it chooses positions-kept-in-the-next-epoch"
+    assert (chooses in end.summary) == (remedy == "forgets-after-skipped-epochs")
 
 
 def test_a_build_without_the_remedy_passes_neither_way(
@@ -172,7 +176,11 @@ def claims(folder: Path) -> Path:
 
 
 def replayed(
-    build: Path, monkeypatch: pytest.MonkeyPatch, claimed: Path | None, remedy: str
+    build: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    claimed: Path | None,
+    remedy: str,
+    emit: Emit = ignore,
 ) -> ReplayResult:
     """A whole suite of three epochs on a build, judged by its claims, or strictly without them."""
     monkeypatch.setenv("KCONFORM_KAFKA_LIB", str(build))
@@ -180,7 +188,7 @@ def replayed(
     CHANNELS.close()
     declare(None if claimed is None else str(claimed), "kafka")
     try:
-        context = Context(strict=claimed is None)
+        context = Context(emit=emit, strict=claimed is None)
         bench = workbench(context, one_model(UNCLEAN), "kafka")
         return replay(context, bench, transition_cover(bench.graph))
     finally:

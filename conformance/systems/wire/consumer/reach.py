@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from conformance.errors import UserError
-from conformance.systems.wire.port import Port
+from conformance.systems.wire.port import Port, not_offered
 from conformance.tla import Fn, Value
 
 SPECIFICATION = "ConsumerGroup"
@@ -57,10 +57,7 @@ def _set(value: Value) -> frozenset[Value]:
 
 def lacking(port: Port) -> str:
     """Why a broker's KIP-848 groups cannot be driven; empty if they can."""
-    for api, (name, oldest) in _NEEDED.items():
-        if port.versions[api] < oldest:
-            return f"it needs {name} {oldest}, which the broker does not offer"
-    return ""
+    return not_offered(port, _NEEDED)
 
 
 def passes(state: Mapping[str, Value]) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from conformance.deviations.tolerance import Tolerance
-from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
@@ -46,10 +45,7 @@ class WireConsumerSystem:
         self._settings = settings
         self._address = address
         self._broker = WireBroker(address, security)
-        if reason := lacking(self._broker.entry):
-            raise UserError(
-                f"The broker at {address} cannot be driven by {SPECIFICATION}: {reason}."
-            )
+        self._broker.require(SPECIFICATION, lacking(self._broker.entry))
         topic = self._broker.make_topic(settings.partitions)
         assert topic is not None, "CreateTopics is among what was demanded"
         self._group = MemberGroup("", *topic)

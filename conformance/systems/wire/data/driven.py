@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from conformance.kafka.batches import keyed_batch
 from conformance.systems.protocol import ActionRefused, Observation, step_of
@@ -46,6 +47,16 @@ _NO_ANSWER: dict[Value, Value] = {
 }
 
 
+class WallClock(Protocol):
+    """The time by which clients and the broker date records; the module `time` is one."""
+
+    def time(self) -> float:
+        """Seconds since 1970."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Let them pass."""
+
+
 def marker_time(batches: Value) -> int:
     """The specification's MarkerTime, of its constant Batches."""
     assert isinstance(batches, frozenset), "TypeOK of the specification"
@@ -62,12 +73,14 @@ class DrivenPartition:
         coordinator: Callable[[str], Asked],
         transactional_id: str,
         latest_time: int,
+        clock: WallClock = time,
     ) -> None:
         self._requests = requests
+        self._clock = clock
         self._find_coordinator = coordinator
         self._transactional_id = transactional_id
         self._latest_time = latest_time
-        self._began_ms = int(time.time()) * 1_000 - _AGE_MS  # kio reads whole seconds
+        self._began_ms = int(clock.time()) * 1_000 - _AGE_MS  # kio reads whole seconds
         epoch = max(requests.list_offsets(LATEST).leader_epoch, 0)
         self._epochs = {
             "none": NO_EPOCH,
@@ -153,7 +166,7 @@ class DrivenPartition:
 
     def _end_transaction(self, commits: bool) -> None:
         end = self._requests.list_offsets(LATEST).offset
-        time.sleep(2 * _PAUSE_SECONDS)  # no two markers have one time
+        self._clock.sleep(2 * _PAUSE_SECONDS)  # no two markers have one time
         error, _ = self._requests.of_transactions().end(
             self._coordinator, self._transactional_id, self.producer, commits=commits
         )
@@ -164,9 +177,9 @@ class DrivenPartition:
 
     def _await_end(self, end: int) -> None:
         """What was sent is written by and by; if it is not, the look shows it."""
-        until = time.monotonic() + _WRITTEN_SECONDS
-        while self._requests.list_offsets(LATEST).offset < end and time.monotonic() < until:
-            time.sleep(_PAUSE_SECONDS)
+        until = self._clock.time() + _WRITTEN_SECONDS
+        while self._requests.list_offsets(LATEST).offset < end and self._clock.time() < until:
+            self._clock.sleep(_PAUSE_SECONDS)
 
     def _delete_records(self, offset: int) -> None:
         self._answered("DeleteRecords", self._requests.delete_records(offset))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from conformance.systems.wire.port import Port
+from conformance.systems.wire.port import Port, not_offered
 from conformance.tla import Value
 
 _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
@@ -50,7 +50,4 @@ def lacking(port: Port, constants: Mapping[str, Value]) -> str:
         if lookup in _OF_LOOKUPS:
             api, name, version = _OF_LOOKUPS[lookup]
             needed[api] = (name, version)
-    for api, (name, version) in needed.items():
-        if port.versions[api] < version:
-            return f"the broker does not offer {name} {version}"
-    return ""
+    return not_offered(port, needed)

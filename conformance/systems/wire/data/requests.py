@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import NamedTuple
 
 from kio.static.primitive import Records
 
 from conformance.kafka.entities import NO_TIME, make, milliseconds, module_of
 from conformance.systems.shared.group.exchange import error_name
-from conformance.systems.wire.port import Asked
+from conformance.systems.wire.topic import TopicRequests
 from conformance.systems.wire.transaction.look import visible
 from conformance.systems.wire.transaction.requests import (
     NONE,
@@ -49,20 +48,10 @@ class FetchedPartition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DataRequests:
+class DataRequests(TopicRequests):
     """Of one partition of a topic, at its leader."""
 
-    port: Asked
-    topic: str
-    topic_id: UUID
     index: int
-
-    def _named(self, kind: Any, **values: object) -> Any:
-        """A request's topic, by name or by id (KIP-516), as its version wants."""
-        return make(kind, name=self.topic, topic=self.topic, topic_id=self.topic_id, **values)
-
-    def _module(self, api: str) -> Any:
-        return module_of(api, self.port.versions[api], "request")
 
     def of_transactions(self) -> TransactionRequests:
         """The requests of a transactional producer of this topic, by version 1's rules."""
@@ -72,7 +61,7 @@ class DataRequests:
 
     def produce(self, batch: bytes, acks: int, transactional_id: str | None = None) -> Listed:
         """Append a batch; with acks=0 nothing is answered."""
-        version = self.port.versions["produce"]
+        version = self.version("produce")
         if transactional_id is not None:
             version = min(version, _OF_TRANSACTIONS)
         module = module_of("produce", version, "request")
@@ -82,7 +71,7 @@ class DataRequests:
             transactional_id=transactional_id,
             acks=acks,
             timeout=milliseconds(_WAIT_MS),
-            topic_data=(self._named(module.TopicProduceData, partition_data=(data,)),),
+            topic_data=(self.named(module.TopicProduceData, partition_data=(data,)),),
         )
         if acks == NO_ANSWER:
             self.port.tell(body)
@@ -92,7 +81,7 @@ class DataRequests:
 
     def delete_records(self, offset: int) -> Listed:
         """Raise the log start; its new value."""
-        module = self._module("delete_records")
+        module = self.module("delete_records")
         partition = module.DeleteRecordsPartition(partition_index=self.index, offset=offset)
         topic = module.DeleteRecordsTopic(name=self.topic, partitions=(partition,))
         body = make(module.DeleteRecordsRequest, topics=(topic,), timeout=milliseconds(_WAIT_MS))
@@ -103,7 +92,7 @@ class DataRequests:
         self, timestamp: int, *, committed: bool = False, epoch: int = NO_EPOCH
     ) -> Listed:
         """The first record that is not older; `epoch` is of the leader that the client knows."""
-        module = self._module("list_offsets")
+        module = self.module("list_offsets")
         partition = make(
             module.ListOffsetsPartition,
             partition_index=self.index,
@@ -114,7 +103,7 @@ class DataRequests:
             module.ListOffsetsRequest,
             replica_id=_NOBODY,
             isolation_level=int(committed),
-            topics=(self._named(module.ListOffsetsTopic, partitions=(partition,)),),
+            topics=(self.named(module.ListOffsetsTopic, partitions=(partition,)),),
             timeout=milliseconds(_WAIT_MS),
         )
         ((answer,),) = (each.partitions for each in self.port.ask_body(body).topics)
@@ -127,7 +116,7 @@ class DataRequests:
 
     def end_of_epoch(self, of: int, *, epoch: int = NO_EPOCH) -> Listed:
         """Where the leader epoch `of` ends."""
-        module = self._module("offset_for_leader_epoch")
+        module = self.module("offset_for_leader_epoch")
         partition = make(
             module.OffsetForLeaderPartition,
             partition=self.index,
@@ -147,7 +136,7 @@ class DataRequests:
         self, offset: int, *, committed: bool = False, epoch: int = NO_EPOCH
     ) -> FetchedPartition:
         """What can be read from this offset on, now and without a session."""
-        module = self._module("fetch")
+        module = self.module("fetch")
         partition = make(
             module.FetchPartition,
             partition=self.index,
@@ -161,7 +150,7 @@ class DataRequests:
             max_wait=NO_TIME,
             min_bytes=0,
             isolation_level=int(committed),
-            topics=(self._named(module.FetchTopic, partitions=(partition,)),),
+            topics=(self.named(module.FetchTopic, partitions=(partition,)),),
             forgotten_topics_data=(),
         )
         answer = self.port.ask_body(body)

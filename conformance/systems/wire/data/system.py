@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from conformance.deviations.tolerance import Tolerance
-from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
@@ -54,10 +53,7 @@ class WireDataSystem:
         self.lanes = min(address.groups, _LANES)
         self._latest_time = marker_time(constants["Batches"])
         self._broker = WireBroker(address, security)
-        if reason := lacking(self._broker.entry, constants):
-            raise UserError(
-                f"The broker at {address} cannot be driven by {SPECIFICATION}: {reason}."
-            )
+        self._broker.require(SPECIFICATION, lacking(self._broker.entry, constants))
         self._unused: list[DataRequests] = []
         self._driven: DrivenPartition | None = None
 

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
-from uuid import UUID
 
 from kio.records.readers import read_batch
 from kio.static.primitive import Records
 
 from conformance.kafka.batches import header_at, keyed_batch
-from conformance.kafka.entities import NO_TIME, make, milliseconds, module_of
+from conformance.kafka.entities import NO_TIME, make, milliseconds
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.shared.group.exchange import error_name
-from conformance.systems.wire.port import Port
 from conformance.systems.wire.produce.producer import SentBatch
+from conformance.systems.wire.topic import TopicRequests
 
 _TIMEOUT_MS = 10_000
 _BYTES = 1 << 20
 _LATEST = -1
 """ListOffsets' timestamp that stands for the end of what may be read."""
-_NEWEST_BY_NAME: Mapping[str, int] = MappingProxyType({"produce": 12, "fetch": 12})
-"""Later versions name topics by ids only, which CreateTopics answers from version 7 on."""
 _LEADER_SECONDS = 30.0
 _NOBODY = -1
 """A replica id: who asks is no broker."""
@@ -40,22 +35,8 @@ class LoggedBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerPartition:
+class ProducerPartition(TopicRequests):
     """Partition 0 of a topic at its leader's port."""
-
-    port: Port
-    topic: str
-    topic_id: UUID
-
-    def _named(self, kind: Any, **values: object) -> Any:
-        """A request's topic, by name or by id (KIP-516), as its version wants."""
-        return make(kind, name=self.topic, topic=self.topic, topic_id=self.topic_id, **values)
-
-    def _module(self, api: str) -> Any:
-        version = self.port.versions[api]
-        if not self.topic_id.int:
-            version = min(version, _NEWEST_BY_NAME.get(api, version))
-        return module_of(api, version, "request")
 
     def await_leader(self) -> None:
         """Wait until the new partition can be read: a broker hears of its own topics late."""
@@ -72,7 +53,7 @@ class ProducerPartition:
     def new_producer_id(self) -> tuple[int, int]:
         """A producer id that nobody has, and its first epoch."""
         request = make(
-            self._module("init_producer_id").InitProducerIdRequest,
+            self.module("init_producer_id").InitProducerIdRequest,
             transactional_id=None,
             transaction_timeout=milliseconds(_TIMEOUT_MS),
             producer_id=-1,
@@ -85,7 +66,7 @@ class ProducerPartition:
     def produce(self, producer: tuple[int, int], batch: SentBatch, acks: int) -> tuple[str, int]:
         """Send a copy of a batch; the error and the offset of the answer."""
         producer_id, first_epoch = producer
-        module = self._module("produce")
+        module = self.module("produce")
         records = keyed_batch(
             [(None, str(batch.value).encode())] * batch.size,
             first_ms=int(time.time() * 1000),
@@ -99,7 +80,7 @@ class ProducerPartition:
             transactional_id=None,
             acks=acks,
             timeout=milliseconds(_TIMEOUT_MS),
-            topic_data=(self._named(module.TopicProduceData, partition_data=(partition,)),),
+            topic_data=(self.named(module.TopicProduceData, partition_data=(partition,)),),
         )
         (topic,) = self.port.ask_body(request).responses
         (answer,) = topic.partition_responses
@@ -107,13 +88,13 @@ class ProducerPartition:
 
     def latest(self) -> int:
         """The high watermark, as ListOffsets shows it."""
-        module = self._module("list_offsets")
+        module = self.module("list_offsets")
         partition = make(module.ListOffsetsPartition, partition_index=0, timestamp=_LATEST)
         request = make(
             module.ListOffsetsRequest,
             replica_id=_NOBODY,
             isolation_level=0,
-            topics=(self._named(module.ListOffsetsTopic, partitions=(partition,)),),
+            topics=(self.named(module.ListOffsetsTopic, partitions=(partition,)),),
             timeout=milliseconds(_TIMEOUT_MS),
         )
         (topic,) = self.port.ask_body(request).topics
@@ -123,7 +104,7 @@ class ProducerPartition:
 
     def fetch(self, offset: int, producer: tuple[int, int]) -> tuple[LoggedBatch, ...]:
         """The batches from this offset on."""
-        module = self._module("fetch")
+        module = self.module("fetch")
         partition = make(
             module.FetchPartition, partition=0, fetch_offset=offset, partition_max_bytes=_BYTES
         )
@@ -132,7 +113,7 @@ class ProducerPartition:
             replica_id=_NOBODY,
             max_wait=NO_TIME,
             min_bytes=0,
-            topics=(self._named(module.FetchTopic, partitions=(partition,)),),
+            topics=(self.named(module.FetchTopic, partitions=(partition,)),),
             forgotten_topics_data=(),
         )
         answer = self.port.ask_body(request)
@@ -144,7 +125,7 @@ class ProducerPartition:
 
     def describe(self, producer_id: int) -> tuple[int, int] | None:
         """Epoch and last sequence of a producer by DescribeProducers; None if it is unknown."""
-        module = self._module("describe_producers")
+        module = self.module("describe_producers")
         topic = make(module.TopicRequest, name=self.topic, partition_indexes=(0,))
         answer = self.port.ask_body(make(module.DescribeProducersRequest, topics=(topic,)))
         ((partition,),) = (described.partitions for described in answer.topics)

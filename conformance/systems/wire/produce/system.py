@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from conformance.deviations.tolerance import Tolerance
-from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused, Observation, step_of
 from conformance.systems.shared.produce.window import SPECIFICATION
 from conformance.systems.wire.address import Address
@@ -51,10 +50,7 @@ class WireProduceSystem:
         assert isinstance(names, frozenset), "TypeOK of the specification"
         (self._name,) = names
         self._broker = WireBroker(address, security)
-        if reason := lacking(self._broker.entry):
-            raise UserError(
-                f"The broker at {address} cannot be driven by {SPECIFICATION}: {reason}."
-            )
+        self._broker.require(SPECIFICATION, lacking(self._broker.entry))
         topic = self._broker.make_topic(1)
         assert topic is not None, "CreateTopics is among what was demanded"
         self._partition = ProducerPartition(self._broker.entry, *topic)

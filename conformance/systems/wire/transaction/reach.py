@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from conformance.systems.wire.port import Port
+from conformance.systems.wire.port import Port, not_offered
 from conformance.tla import Value
 
 SPECIFICATION = "TransactionsAtPort"
@@ -50,9 +50,8 @@ def lacking(port: Port, constants: Mapping[str, Value]) -> str:
     if constants["OffsetsPartitions"]:
         needed.append(_OF_OFFSETS)
     for apis in needed:
-        for api, (name, version) in apis.items():
-            if port.versions[api] < version:
-                return f"the broker does not offer {name} {version}"
+        if reason := not_offered(port, apis):
+            return reason
     if is_version_2 and port.finalized_level(FEATURE) < _VERSION_2:
         return f"the broker's cluster has not finalized {FEATURE}={_VERSION_2}"
     if constants["StrictMarkers"] is True and 0 <= port.versions[MARKERS] < _STRICT_SINCE:

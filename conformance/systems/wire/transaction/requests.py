@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
-from uuid import UUID
 
 from kio.records.readers import read_batch
 from kio.static.primitive import Records
@@ -24,6 +23,7 @@ from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.shared.transaction.instance import TransactionBatch
 from conformance.systems.wire.admin import OFFSETS_TOPIC
 from conformance.systems.wire.port import Asked
+from conformance.systems.wire.topic import TopicRequests
 
 TIMEOUT_MS = 60_000
 NONE = "NONE"
@@ -49,8 +49,6 @@ _TRANSACTIONAL, _CONTROL = 0x10, 0x20
 _OF_VERSION_1: Mapping[str, int] = MappingProxyType(
     {"produce": 11, "end_txn": 4, "txn_offset_commit": 4}
 )
-_BY_NAME: Mapping[str, int] = MappingProxyType({"produce": 12, "fetch": 12})
-"""Later versions name topics by ids only, which CreateTopics answers from version 7 on."""
 _MARKER_KEY, _MARKER_VALUE = struct.Struct(">hh"), struct.Struct(">hi")
 _COMMIT = 1
 
@@ -102,33 +100,23 @@ class DescribedTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionRequests:
+class TransactionRequests(TopicRequests):
     """Of the partitions of one topic, all led by the broker of `port`."""
 
-    port: Asked
-    topic: str
-    topic_id: UUID
     count: int
     is_version_2: bool
 
-    def _module(self, api: str) -> Any:
-        version = self.port.versions[api]
-        if not self.topic_id.int:
-            version = min(version, _BY_NAME.get(api, version))
-        if not self.is_version_2:
-            version = min(version, _OF_VERSION_1.get(api, version))
-        return module_of(api, version, "request")
-
-    def _named(self, kind: Any, **values: object) -> Any:
-        """A request's topic, by name or by id (KIP-516), as its version wants."""
-        return make(kind, name=self.topic, topic=self.topic, topic_id=self.topic_id, **values)
+    def version(self, api: str) -> int:
+        """As of each topic; by version 1's rules none that knows others."""
+        version = TopicRequests.version(self, api)
+        return version if self.is_version_2 else min(version, _OF_VERSION_1.get(api, version))
 
     # ---- the coordinator -------------------------------------------------------------------
 
     def init_producer_id(self, port: Asked, transactional_id: str) -> tuple[str, int, int]:
         """Error, producer id and epoch."""
         body = make(
-            self._module("init_producer_id").InitProducerIdRequest,
+            self.module("init_producer_id").InitProducerIdRequest,
             transactional_id=transactional_id,
             transaction_timeout=milliseconds(TIMEOUT_MS),
             producer_id=_NOBODY,
@@ -154,7 +142,7 @@ class TransactionRequests:
         self, port: Asked, transactional_id: str, producer: tuple[int, int], partition: int
     ) -> str:
         """AddPartitionsToTxn of a client; the error."""
-        module = self._module("add_partitions_to_txn")
+        module = self.module("add_partitions_to_txn")
         topic = module.AddPartitionsToTxnTopic(name=self.topic, partitions=(partition,))
         body = make(
             module.AddPartitionsToTxnRequest,
@@ -172,7 +160,7 @@ class TransactionRequests:
     ) -> str:
         """AddOffsetsToTxn; the error."""
         body = make(
-            self._module("add_offsets_to_txn").AddOffsetsToTxnRequest,
+            self.module("add_offsets_to_txn").AddOffsetsToTxnRequest,
             transactional_id=transactional_id,
             producer_id=producer[0],
             producer_epoch=producer[1],
@@ -185,7 +173,7 @@ class TransactionRequests:
     ) -> tuple[str, int]:
         """EndTxn; the error, and the next epoch in version 2."""
         body = make(
-            self._module("end_txn").EndTxnRequest,
+            self.module("end_txn").EndTxnRequest,
             transactional_id=transactional_id,
             producer_id=producer[0],
             producer_epoch=producer[1],
@@ -200,7 +188,7 @@ class TransactionRequests:
         self, transactional_id: str, producer_id: int, batch: TransactionBatch, partition: int
     ) -> str:
         """A batch of one record; the error."""
-        module = self._module("produce")
+        module = self.module("produce")
         records = keyed_batch(
             [(None, batch.value.encode())],
             first_ms=int(time.time() * 1000),
@@ -215,7 +203,7 @@ class TransactionRequests:
             transactional_id=transactional_id,
             acks=-1,
             timeout=milliseconds(_WAIT_MS),
-            topic_data=(self._named(module.TopicProduceData, partition_data=(data,)),),
+            topic_data=(self.named(module.TopicProduceData, partition_data=(data,)),),
         )
         (topic,) = self.port.ask_body(body).responses
         (answer,) = topic.partition_responses
@@ -231,7 +219,7 @@ class TransactionRequests:
         offset: int,
     ) -> str:
         """TxnOffsetCommit for partition 0 of the topic, by no member of the group; the error."""
-        module = self._module("txn_offset_commit")
+        module = self.module("txn_offset_commit")
         partition = make(
             module.TxnOffsetCommitRequestPartition,
             partition_index=0,
@@ -259,7 +247,7 @@ class TransactionRequests:
         commits: bool,
     ) -> str:
         """WriteTxnMarkers, as a coordinator sends it; the error."""
-        module = self._module("write_txn_markers")
+        module = self.module("write_txn_markers")
         topic = module.WritableTxnMarkerTopic(name=where[0], partition_indexes=(where[1],))
         marker = make(
             module.WritableTxnMarker,
@@ -279,17 +267,17 @@ class TransactionRequests:
 
     def describe_transaction(self, transactional_id: str) -> Any:
         """A request."""
-        kind = self._module("describe_transactions").DescribeTransactionsRequest
+        kind = self.module("describe_transactions").DescribeTransactionsRequest
         return make(kind, transactional_ids=(transactional_id,))
 
     def list_transactions(self, producer_id: int) -> Any:
         """A request."""
-        kind = self._module("list_transactions").ListTransactionsRequest
+        kind = self.module("list_transactions").ListTransactionsRequest
         return make(kind, state_filters=(), producer_id_filters=(producer_id,))
 
     def describe_producers(self) -> Any:
         """A request."""
-        module = self._module("describe_producers")
+        module = self.module("describe_producers")
         topic = make(
             module.TopicRequest, name=self.topic, partition_indexes=tuple(range(self.count))
         )
@@ -297,7 +285,7 @@ class TransactionRequests:
 
     def fetch(self, offsets: Sequence[int], *, committed: bool) -> Any:
         """A request of all partitions, each from an offset on."""
-        module = self._module("fetch")
+        module = self.module("fetch")
         partitions = tuple(
             make(
                 module.FetchPartition,
@@ -313,13 +301,13 @@ class TransactionRequests:
             max_wait=NO_TIME,
             min_bytes=0,
             isolation_level=_COMMITTED if committed else _UNCOMMITTED,
-            topics=(self._named(module.FetchTopic, partitions=partitions),),
+            topics=(self.named(module.FetchTopic, partitions=partitions),),
             forgotten_topics_data=(),
         )
 
     def list_offsets(self, *, committed: bool) -> Any:
         """A request for the ends of all partitions."""
-        module = self._module("list_offsets")
+        module = self.module("list_offsets")
         partitions = tuple(
             make(module.ListOffsetsPartition, partition_index=index, timestamp=_LATEST)
             for index in range(self.count)
@@ -328,7 +316,7 @@ class TransactionRequests:
             module.ListOffsetsRequest,
             replica_id=_NOBODY,
             isolation_level=_COMMITTED if committed else _UNCOMMITTED,
-            topics=(self._named(module.ListOffsetsTopic, partitions=partitions),),
+            topics=(self.named(module.ListOffsetsTopic, partitions=partitions),),
             timeout=milliseconds(_WAIT_MS),
         )
 

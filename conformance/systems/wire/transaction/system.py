@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from conformance.deviations.tolerance import Tolerance
-from conformance.errors import UserError
 from conformance.systems.protocol import Observation, SystemFailed
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
@@ -58,10 +57,7 @@ class WireTransactionSystem:
         self.sometimes = frozenset(self.variables) - {"clients"}
         """While the broker goes on nothing is seen."""
         self._broker = WireBroker(address, security)
-        if reason := lacking(self._broker.entry, constants):
-            raise UserError(
-                f"The broker at {address} cannot be driven by {SPECIFICATION}: {reason}."
-            )
+        self._broker.require(SPECIFICATION, lacking(self._broker.entry, constants))
         self._pace = Pace(address)
         self._requests = self._new_topic()
         self._open: tuple[str, Port] | None = None
