@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, AdapterChannel
@@ -14,10 +15,13 @@ BridgeSteps = Mapping[str, tuple[str, tuple[str, ...]]]
 
 
 class BridgedSystem:
-    """Brokers in a JVM, numbered from 1 in the order of their names.
+    """Brokers or producers in a JVM, numbered from 1 in the order of their names.
 
     `observed` reads the answer to `view`, the command that says all, given the names.
     """
+
+    numbered: ClassVar[str] = "Brokers"
+    """The constant whose members the bridge knows by their numbers."""
 
     def __init__(
         self,
@@ -27,9 +31,9 @@ class BridgedSystem:
         view: str,
         observed: Callable[[tuple[str, ...], bytes], Observation],
     ) -> None:
-        names = constants["Brokers"]
+        names = constants[self.numbered]
         if not isinstance(names, frozenset):
-            raise UserError("Brokers must be a set.")
+            raise UserError(f"{self.numbered} must be a set.")
         self._channel = channel
         self._names = tuple(sorted(map(str, names)))
         self._steps = steps

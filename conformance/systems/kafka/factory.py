@@ -21,6 +21,7 @@ from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.system import KafkaSystem
+from conformance.systems.kafka.transactional_log import KafkaTransactionalLogSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed, SystemUnderTest
 from conformance.systems.shared.group.settings import settings_of
 from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
@@ -43,6 +44,7 @@ _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
+_TRANSACTIONAL_LOG = "TransactionalLog"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _SIGNS: Final[Mapping[str, str]] = {
     "MemberIds": _GROUPS,
@@ -50,6 +52,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     _OF_PRODUCE: _PRODUCE,
     "NamesWhileReconciling": _CONSUMER_GROUPS,
     "Coordinators": _TRANSACTIONS,
+    "PieceSizes": _TRANSACTIONAL_LOG,
 }
 """Constants that models of one specification have, and others do not."""
 
@@ -65,6 +68,7 @@ KafkaDriven = (
     | KafkaConsumerGroupSystem
     | KafkaRuntimeSystem
     | KafkaProduceSystem
+    | KafkaTransactionalLogSystem
     | SystemUnderTest
 )
 """What of a release is driven."""
@@ -125,14 +129,9 @@ class KafkaFactory:
         reason = self.cannot_take(specification, constants)
         if reason:
             raise UserError(f"{self.name} cannot take this model: {reason}.")
-        if specification == _RUNTIME:
-            return KafkaRuntimeSystem(
-                _bridge(self.release, self.name, _RUNTIME_COMMANDS), constants
-            )
-        if specification == _PRODUCE:
-            return KafkaProduceSystem(
-                _bridge(self.release, self.name, _PRODUCE_COMMANDS), constants
-            )
+        if specification in _ALL_BRIDGED:
+            system, greeting = _ALL_BRIDGED[specification]
+            return system(_bridge(self.release, self.name, greeting), constants)
         if specification == _TRANSACTIONS:
             channel = _bridge(self.release, self.name, _TRANSACTION_COMMANDS)
             return _transactions(channel, constants)
@@ -180,12 +179,14 @@ class KafkaFactory:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
         if specification == _RUNTIME:
             return self._without_runtime()
+        if specification == _TRANSACTIONAL_LOG:
+            return ""
         if specification == _PRODUCE:
             return other_window(constants)
         if specification == _TRANSACTIONS:
             return self._other_transactions(constants)
         if specification not in _OF_BROKERS:
-            others = (*_OF_BROKERS, _GROUPS, _CONSUMER_GROUPS, _RUNTIME, _PRODUCE)
+            others = (*_OF_BROKERS, _GROUPS, _CONSUMER_GROUPS, *_ALL_BRIDGED)
             driven = f"{', '.join(others)} and {_TRANSACTIONS}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
@@ -305,8 +306,19 @@ _TRANSACTION_COMMANDS: Final = (
         "verifies": True,
     },
 )
+_LOG_COMMANDS: Final = ({"command": "log_reset"},)
 _CONSUMER_COMMANDS: Final = ({"command": "group_reset", "partitions": 1},)
 _RUNTIME_COMMANDS: Final = ({"command": "runtime_reset", "brokers": 1, "max_batch": 1},)
+
+_AllBridged = KafkaRuntimeSystem | KafkaProduceSystem | KafkaTransactionalLogSystem
+_Greeting = Sequence[Mapping[str, object]]
+_ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
+    _RUNTIME: (KafkaRuntimeSystem, _RUNTIME_COMMANDS),
+    _PRODUCE: (KafkaProduceSystem, _PRODUCE_COMMANDS),
+    _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
+}
+"""By specification of which every action is one command: the system, and what a bridge is asked
+first."""
 
 
 def bridge_channel(release: str) -> AdapterChannel:
@@ -314,7 +326,7 @@ def bridge_channel(release: str) -> AdapterChannel:
     return _bridge(release, _name(release), ())
 
 
-def _bridge(release: str, name: str, greeting: Sequence[Mapping[str, object]]) -> AdapterChannel:
+def _bridge(release: str, name: str, greeting: _Greeting) -> AdapterChannel:
     """A bridge that can set up what the greeting asks for. EnvironmentProblem if it cannot."""
     channel = CHANNELS.borrow(_name(release), lambda: BridgeTransport(_command(release)), _LIMITS)
     try:

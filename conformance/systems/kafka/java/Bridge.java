@@ -42,6 +42,7 @@ public final class Bridge {
   private Runtimes runtimes;
   private Produces produces;
   private Transactions transactions;
+  private TransactionalLogs transactionalLogs;
   private Loads loads;
 
   private Bridge(File folder) {
@@ -130,6 +131,9 @@ public final class Bridge {
     if (name.startsWith(Transactions.PREFIX)) {
       return transactions().run(name, command);
     }
+    if (name.startsWith(TransactionalLogs.PREFIX)) {
+      return transactionalLogs().run(name, command);
+    }
     if (name.startsWith(Members.PREFIX)) {
       return members.run(name, command);
     }
@@ -188,6 +192,13 @@ public final class Bridge {
       transactions = new Transactions(folder);
     }
     return transactions;
+  }
+
+  private TransactionalLogs transactionalLogs() {
+    if (transactionalLogs == null) {
+      transactionalLogs = new TransactionalLogs(folder);
+    }
+    return transactionalLogs;
   }
 
   private Loads loads() {

@@ -92,7 +92,11 @@ final class DiskLog {
   /** The batch at an offset, as a follower gets it. */
   static Object copyOfBatchAt(Object log, long offset) {
     Object isolation = Kafka.getStatic(Kafka.type("FetchIsolation"), "LOG_END");
-    Object records = Kafka.get(Kafka.call(log, "read", offset, 1, isolation, true), "records");
+    return copy(Kafka.get(Kafka.call(log, "read", offset, 1, isolation, true), "records"));
+  }
+
+  /** Records of a segment's file, in memory. */
+  static Object copy(Object records) {
     ByteBuffer copy = ByteBuffer.allocate((int) Kafka.call(records, "sizeInBytes"));
     Kafka.call(records, "readInto", copy, 0);
     return Kafka.callStatic(Kafka.type("MemoryRecords"), "readableRecords", copy);

@@ -2,20 +2,14 @@ package kconform;
 
 import java.io.File;
 import java.io.IOException;
-import java.lang.reflect.Type;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.utils.Utils;
-import org.apache.kafka.server.common.MetadataVersion;
 
 /** A partition that transactions write: its leader's UnifiedLog, and the guards that it has given. */
 final class TransactionPartition {
-  private static final int LEADER_EPOCH = 0;
-  private static final Object SENTINEL = verificationGuard();
-
   /** A batch: what it is, and for a marker the time that it was given. */
   record Batch(String kind, int epoch, int coordinatorEpoch, String value, long time, long offset) {}
 
@@ -45,11 +39,6 @@ final class TransactionPartition {
     Utils.delete(folder);
   }
 
-  private static Object verificationGuard() {
-    return Kafka.getStatic(
-        Kafka.type("org.apache.kafka.storage.internals.log.VerificationGuard"), "SENTINEL");
-  }
-
   // ---- batches -----------------------------------------------------------------------------
 
   /** UnifiedLog.maybeStartTransactionVerification; the number of the guard, 0 if none is needed. */
@@ -65,7 +54,7 @@ final class TransactionPartition {
                   case "short" -> (short) epoch;
                   default -> supportsEpochBump; // from 4.0 on
                 });
-    return guard == SENTINEL ? 0 : number(guard);
+    return guard == TransactionRecords.UNVERIFIED ? 0 : number(guard);
   }
 
   private int number(Object guard) {
@@ -77,75 +66,25 @@ final class TransactionPartition {
 
   /** Appends a batch of one record, with the guard of that number. */
   void append(int epoch, int sequence, String value, int guard, boolean ofCoordinator) {
-    Object records = batch(epoch, sequence, value.getBytes(StandardCharsets.UTF_8));
+    byte[] written = value.getBytes(StandardCharsets.UTF_8);
+    Object records =
+        TransactionRecords.data(ProducerClient.PRODUCER_ID, epoch, sequence, written);
     long end = endOffset();
-    Object with = guard == 0 ? SENTINEL : guards.get(guard - 1);
-    appendAsLeader(records, ofCoordinator ? "COORDINATOR" : "CLIENT", with, 0);
+    Object with = guard == 0 ? TransactionRecords.UNVERIFIED : guards.get(guard - 1);
+    TransactionRecords.appendAsLeader(
+        log, records, ofCoordinator ? "COORDINATOR" : "CLIENT", with, 0);
     if (endOffset() == end) {
       throw new Broker.Refused("the batch is there already");
     }
   }
 
-  private static Object batch(int epoch, int sequence, byte[] value) {
-    Object none = Kafka.call(Kafka.callStatic(Kafka.type("Compression"), "none"), "build");
-    Class<?> record = Kafka.type("SimpleRecord");
-    Object[] records = (Object[]) java.lang.reflect.Array.newInstance(record, 1);
-    records[0] = Kafka.make(record, (Object) value);
-    return Kafka.callStatic(
-        Kafka.type("MemoryRecords"),
-        "withTransactionalRecords",
-        none,
-        ProducerClient.PRODUCER_ID,
-        (short) epoch,
-        sequence,
-        records);
-  }
-
-  /** The same as KafkaApis does for a marker of WriteTxnMarkers. */
+  /** What WriteTxnMarkers of this version appends. */
   void writeMarker(int epoch, int coordinatorEpoch, boolean commits, long time, int version) {
-    Class<?> types = Kafka.type("ControlRecordType");
-    Object marker =
-        Kafka.make(
-            Kafka.type("EndTransactionMarker"),
-            Kafka.getStatic(types, commits ? "COMMIT" : "ABORT"),
-            coordinatorEpoch);
     Object records =
-        Kafka.callStatic(
-            Kafka.type("MemoryRecords"),
-            "withEndTransactionMarker",
-            time,
-            ProducerClient.PRODUCER_ID,
-            (short) epoch,
-            marker);
-    appendAsLeader(records, "COORDINATOR", SENTINEL, version);
-  }
-
-  private void appendAsLeader(Object records, String origin, Object guard, int version) {
-    try {
-      Kafka.wireCall(
-          log, "appendAsLeader", type -> appended(type, records, origin, guard, (short) version));
-    } catch (ApiException error) {
-      throw new Broker.Refused(error.toString());
-    }
-  }
-
-  private static Object appended(
-      Type type, Object records, String origin, Object guard, short version) {
-    Class<?> raw = Kafka.raw(type);
-    if (raw == int.class) {
-      return LEADER_EPOCH;
-    }
-    if (raw == short.class) {
-      return version;
-    }
-    if (raw == MetadataVersion.class) {
-      return MetadataVersion.latestProduction();
-    }
-    return switch (raw.getSimpleName()) {
-      case "AppendOrigin" -> Kafka.getStatic(raw, origin);
-      case "VerificationGuard" -> guard;
-      default -> raw.isInstance(records) ? records : Records.argument(raw);
-    };
+        TransactionRecords.marker(
+            ProducerClient.PRODUCER_ID, epoch, coordinatorEpoch, commits, time);
+    TransactionRecords.appendAsLeader(
+        log, records, "COORDINATOR", TransactionRecords.UNVERIFIED, version);
   }
 
   // ---- replicas ----------------------------------------------------------------------------
@@ -159,13 +98,7 @@ final class TransactionPartition {
   void elect(long end) {
     Object before = log;
     load();
-    for (long offset = 0; offset < end; offset = endOffset()) {
-      Object records = DiskLog.copyOfBatchAt(before, offset);
-      Kafka.wireCall(
-          log,
-          "appendAsFollower",
-          type -> Kafka.raw(type) == int.class ? (Object) LEADER_EPOCH : records);
-    }
+    TransactionRecords.replicate(before, log, end);
     Kafka.call(log, "updateHighWatermark", DiskLog.highWatermark(before));
     DiskLog.closeFiles(before);
   }
@@ -190,9 +123,8 @@ final class TransactionPartition {
     long time = Kafka.number(Kafka.call(first, "timestamp"));
     long offset = Kafka.number(Kafka.call(batch, "baseOffset"));
     if ((boolean) Kafka.call(batch, "isControlBatch")) {
-      Object marker =
-          Kafka.callStatic(Kafka.type("EndTransactionMarker"), "deserialize", first);
-      String kind = Kafka.call(marker, "controlType").toString().equals("COMMIT") ? "Committed" : "Aborted";
+      Object marker = TransactionRecords.markerOf(first);
+      String kind = TransactionRecords.kind(marker);
       int coordinatorEpoch = Kafka.integer(Kafka.call(marker, "coordinatorEpoch"));
       return new Batch(kind, epoch, coordinatorEpoch, "", time, offset);
     }
