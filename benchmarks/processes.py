@@ -42,6 +42,7 @@ class Cost:
 def run(command: Sequence[str], output: Path | None = None, *, codes: Sequence[int] = (0,)) -> Cost:
     """Run a process to its end, and wait for all that it left behind; other exit codes end us."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before = _children()
     started = time.perf_counter()
     with tempfile.TemporaryFile() as errors, _standard_output(output) as report:
         process = subprocess.Popen(command, stdout=report, stderr=errors)
@@ -55,7 +56,7 @@ def run(command: Sequence[str], output: Path | None = None, *, codes: Sequence[i
             sys.exit(f"{command[0]} ended with {process.returncode}: {words}")
         report.seek(0)
         text = "" if output else report.read().decode(errors="replace")
-    usages = [usage, *_the_rest()]
+    usages = [usage, *_the_rest(before)]
     seconds = unwaited.seconds + sum(usage.ru_utime + usage.ru_stime for usage in usages)
     return Cost(seconds, wall, max(usage.ru_maxrss for usage in usages) / 1024, text)
 
@@ -122,10 +123,12 @@ def _standard_output(output: Path | None) -> IO[bytes]:
     return tempfile.TemporaryFile() if output is None else output.open("wb")
 
 
-def _the_rest() -> Iterator[resource.struct_rusage]:
-    """Of processes that were left behind, as they end."""
-    while True:
-        try:
-            yield os.wait4(-1, 0)[2]
-        except ChildProcessError:
-            return
+def _children() -> frozenset[int]:
+    own = os.getpid()
+    return frozenset(number for number, (parent, *_) in _stats() if parent == own)
+
+
+def _the_rest(before: frozenset[int]) -> Iterator[resource.struct_rusage]:
+    """Of processes that were left behind, as they end; not of those that were there before."""
+    while left := _children() - before:
+        yield os.wait4(min(left), 0)[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
@@ -25,3 +26,11 @@ except ChildProcessError:
 @pytest.mark.parametrize("program", [BUSY, UNWAITED], ids=["a process", "below one that waits not"])
 def test_the_time_of_every_process_is_counted(program: str) -> None:
     assert run([sys.executable, "-c", program]).processor >= 1.0
+
+
+def test_a_process_that_was_there_before_is_not_waited_for() -> None:
+    """A test's worker has JVMs as children, which end with it: the tests waited for ever."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        run([sys.executable, "-c", "pass"])
+
+        assert other.poll() is None

@@ -75,21 +75,43 @@ def make_topic(
 
 def has_leaders(port: Port, name: str, partitions: int) -> bool:
     """Whether the topic is there, and each of so many partitions has a leader."""
+    topic = _topic_metadata(port, name, creates=False)
+    return not topic.error_code and _led(topic) == partitions
+
+
+def auto_created_topic(port: Port, name: str, partitions: int) -> UUID:
+    """The id of a topic that a broker makes when it is asked for its metadata (zero before Metadata
+    10). UserError if it makes none, or one of fewer partitions."""
+    until = time.monotonic() + _TOPIC_SECONDS
+    while True:
+        topic = _topic_metadata(port, name, creates=True)
+        if not topic.error_code and _led(topic) >= partitions:
+            return getattr(topic, "topic_id", None) or _NO_TOPIC_ID
+        if time.monotonic() > until:
+            raise UserError(
+                f"The broker at {port.address} offers no CreateTopics, and its metadata show no "
+                f"topic {name} of {partitions} partitions: let it create topics automatically "
+                "(auto.create.topics.enable, num.partitions), or leave these models out."
+            )
+        time.sleep(0.05)
+
+
+def _topic_metadata(port: Port, name: str, *, creates: bool) -> Entity:
     module = module_of("metadata", port.versions["metadata"], "request")
     request = make(
         module.MetadataRequest,
         topics=(make(module.MetadataRequestTopic, name=name),),
-        allow_auto_topic_creation=False,
+        allow_auto_topic_creation=creates,
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,
     )
     (topic,) = port.ask_body(request).topics
-    led = [
-        partition
-        for partition in topic.partitions
-        if not partition.error_code and partition.leader_id >= 0
-    ]
-    return not topic.error_code and len(led) == partitions
+    return topic
+
+
+def _led(topic: Entity) -> int:
+    """How many of its partitions have a leader."""
+    return sum(not part.error_code and part.leader_id >= 0 for part in topic.partitions)
 
 
 def delete_topic(port: Port, name: str) -> None:

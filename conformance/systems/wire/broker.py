@@ -21,6 +21,7 @@ from conformance.systems.wire.admin import (
     delete_group,
     delete_groups,
     delete_topic,
+    auto_created_topic,
     make_topic,
 )
 from conformance.systems.wire.leadership import Leaders
@@ -67,6 +68,15 @@ class WireBroker:
             return None
         self._topics.append(name)
         return name, topic_id
+
+    def require_topic(self, partitions: int) -> tuple[str, uuid.UUID]:
+        """The same; where CreateTopics is not offered, a topic that the question for its metadata
+        makes. UserError if there is no topic with so many partitions."""
+        made = self.make_topic(partitions)
+        if made is not None:
+            return made
+        name = f"kconform-{self.run}-{next(self._numbers)}"
+        return name, auto_created_topic(self.entry, name, partitions)
 
     def delete_group(self, group_id: str) -> None:
         """Delete a group without members: now, or with what was made if it cannot be done yet."""

@@ -13,7 +13,6 @@ _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
         "produce": ("Produce", 3),
         "fetch": ("Fetch", 9),
         "list_offsets": ("ListOffsets", 4),
-        "create_topics": ("CreateTopics", 0),
         "metadata": ("Metadata", 0),
     }
 )

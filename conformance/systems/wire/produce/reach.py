@@ -15,7 +15,6 @@ _NEEDED: Mapping[str, str] = MappingProxyType(
         "fetch": "Fetch",
         "list_offsets": "ListOffsets",
         "init_producer_id": "InitProducerId",
-        "create_topics": "CreateTopics",
         "metadata": "Metadata",
     }
 )

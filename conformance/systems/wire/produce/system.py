@@ -51,8 +51,7 @@ class WireProduceSystem:
         (self._name,) = names
         self._broker = WireBroker(address, security)
         self._broker.require(SPECIFICATION, lacking(self._broker.entry))
-        topic = self._broker.make_topic(1)
-        assert topic is not None, "CreateTopics is among what was demanded"
+        topic = self._broker.require_topic(1)
         self._partition = ProducerPartition(self._broker.entry, *topic)
         self._partition.await_leader()
         self._steps: Mapping[str, Callable[..., None]] = {

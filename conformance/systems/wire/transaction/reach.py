@@ -21,7 +21,6 @@ _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
         "fetch": ("Fetch", 4),
         "list_offsets": ("ListOffsets", 2),
         "end_txn": ("EndTxn", 0),
-        "create_topics": ("CreateTopics", 0),
         "metadata": ("Metadata", 0),
     }
 )

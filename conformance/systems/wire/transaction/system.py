@@ -65,8 +65,7 @@ class WireTransactionSystem:
 
     def _new_topic(self) -> TransactionRequests:
         count = max(len(self._data), 1)
-        topic = self._broker.make_topic(count)
-        assert topic is not None, "CreateTopics is among what was demanded"
+        topic = self._broker.require_topic(count)
         requests = TransactionRequests(self._broker.entry, *topic, count, self._is_version_2)
         until = time.monotonic() + COORDINATOR_SECONDS
         while True:  # a broker hears of its own topics late
