@@ -28,6 +28,7 @@ from conformance.report.exercised import exercised_lines
 from conformance.report.files import Reports, reports
 from conformance.report.terminal import Terminal
 from conformance.stages.newest_tlc import use_newest_tlc
+from conformance.systems.protocol import SystemFailed
 from conformance.verdict import Verdict
 
 
@@ -132,6 +133,8 @@ def session(
         _publish(finished, terminal, work.closing, as_json=as_json)
     except UserError as error:
         mistake(command, error, as_json=as_json, started=started)
+    except SystemFailed as failed:  # in a test it is a divergence; this was before any
+        mistake(command, _never_ready(failed), as_json=as_json, started=started)
     except KeyboardInterrupt:
         _problem(command, "interrupted", as_json=as_json, started=started)
         print(INTERRUPTED, file=sys.stderr)
@@ -152,6 +155,13 @@ def session(
         unusable = UserError(f"{place}. Mend that and start again.")
         mistake(command, unusable, as_json=as_json, started=started)
     raise CommandEnded(finished.exit_code)
+
+
+def _never_ready(failed: SystemFailed) -> UserError:
+    return UserError(
+        f"The system failed before its first step, and nothing was judged. {failed}\nMend that, or "
+        "leave out what makes it fail (for a broker, `--api-version NAME=VERSION`)."
+    )
 
 
 def _ended_by(foreign: SystemExit) -> UserError:

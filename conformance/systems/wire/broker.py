@@ -18,10 +18,10 @@ from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.admin import (
     OFFSETS_TOPIC,
+    auto_created_topic,
     delete_group,
     delete_groups,
     delete_topic,
-    auto_created_topic,
     make_topic,
 )
 from conformance.systems.wire.leadership import Leaders
