@@ -76,7 +76,7 @@ def report_replay(
         "model": bench.model.name,
         "system": bench.factory,
         **({"deviations": list(bench.deviations)} if bench.deviations else {}),
-        **({"choices": list(bench.choices)} if bench.choices else {}),
+        "choices": list(bench.choices),
         "suite": suite.kind,
         "tests": _tests(suite, result),
         "steps": result.steps,
