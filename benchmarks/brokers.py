@@ -53,14 +53,16 @@ def first_of(cluster: Cluster) -> str:
 def ours(folder: Path = ROOT, max_size: int = 0, *, faulty: bool = False) -> Iterator[str]:
     """Our own server; `folder` holds the `impl` that it runs, `max_size` is its group.max.size.
 
+    Its coordinator of KIP-848 departs from the specification as the system `consumer` does.
     One that is `faulty` may raise at many a request: what it says then is not shown.
     """
     command = [sys.executable, "-m", "impl.wire", "--port", "0", "--topic", "topic=2"]
     command += ["--initial-delay-ms", str(DELAY), "--min-session-ms", "10"]
+    command += ["--assignment-interval-ms", "0"]
     command += ["--max-size", str(max_size)] if max_size else []
     errors = subprocess.DEVNULL if faulty else None
     with started(command, folder, errors) as address:
-        yield f"wire:{address}?{TIMERS}&max-size={max_size}"
+        yield f"wire:{address}?{TIMERS}&max-size={max_size}&deviations=consumer"
 
 
 @contextmanager

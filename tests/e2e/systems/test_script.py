@@ -13,10 +13,12 @@ from typer.testing import CliRunner
 
 from conformance.bugs.fault import load_catalogue, relocated
 from conformance.cli.main import app
+from conformance.kafka.cluster import Cluster, ClusterSettings
+from conformance.systems.kafka.factory import KafkaFactory
+from tests.kafka_needed import jars_or_skip
 
 ROOT = Path(__file__).resolve().parents[3]
-FAULTS = ROOT / "conformance" / "systems" / "group" / "faults.toml"
-FAULT, MODEL = "D11", "group/static-restart-2m"
+SYSTEMS = ROOT / "conformance" / "systems"
 DELAY = 1_500
 
 
@@ -46,16 +48,24 @@ def write(story: Path, script: Path) -> bool:
     return CliRunner().invoke(app, command).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("protocol", "fault", "model"),
+    [
+        ("group", "D11", "group/static-restart-2m"),
+        ("data", "Z1", "data/acks"),
+    ],
+)
 def test_a_script_is_red_at_the_fault_that_it_was_written_of_and_green_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    protocol: str, fault: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (wanted,) = (each for each in load_catalogue(FAULTS).faults if each.id == FAULT)
+    faults = load_catalogue(SYSTEMS / protocol / "faults.toml").faults
+    (wanted,) = (each for each in faults if each.id == fault)
     script = tmp_path / "script.py"
     with relocated(wanted) as folder:
         with served(folder, delay=150) as address:
             system = f"wire:{address}?initial-delay=150&groups=24"
-            replayed = CliRunner().invoke(app, ["replay", MODEL, "--system", system])
+            replayed = CliRunner().invoke(app, ["replay", model, "--system", system])
         assert replayed.exit_code == 1, replayed.output
         assert any(write(story, script) for story in sorted(tmp_path.rglob("*.itf.json")))
         with served(folder) as address:
@@ -66,3 +76,23 @@ def test_a_script_is_red_at_the_fault_that_it_was_written_of_and_green_without(
     assert (red.returncode, green.returncode) == (1, 0), (red.stderr, green.stderr)
     assert "AssertionError" in red.stderr
     assert "conformance" not in script.read_text()
+
+
+AT_A_PORT = ("max-timestamp-deleted", "stable-below-start")
+
+
+@pytest.mark.parametrize("release", ["4.4.0", "3.9.1"])
+def test_a_finding_is_red_on_the_releases_that_have_it(release: str, tmp_path: Path) -> None:
+    jars = jars_or_skip(release)
+    factory = KafkaFactory(release)
+    table = {each.id: each for each in factory.deviations() if each.id in AT_A_PORT}
+    scripts = {id: tmp_path / f"{id}.py" for id in AT_A_PORT}
+    assert all(write(factory.file(table[id].path), script) for id, script in scripts.items())
+
+    with Cluster(jars, tmp_path / "broker", ClusterSettings()) as cluster:
+        ended = {id: run(script, cluster.bootstrap) for id, script in scripts.items()}
+
+    assert {id for id, each in ended.items() if each.returncode} == {
+        id for id, deviation in table.items() if release in deviation.seen
+    }
+    assert all("AssertionError" in each.stderr for each in ended.values() if each.returncode)

@@ -51,7 +51,8 @@ class WireConsumerSystem:
         self._group = MemberGroup("", *topic)
         await_topic(self._broker, self._group, settings.partitions)
         self._sessions = SessionSettings(self._broker)
-        if address.session:
+        self._sets_sessions = self._broker.entry.offers("incremental_alter_configs")
+        if address.session and self._sets_sessions:
             self._sessions.try_interval(
                 lambda: answers_tell_interval(self._broker, self._group, self._sessions)
             )
@@ -106,7 +107,9 @@ class WireConsumerSystem:
         return self._driven_group.values()
 
     def foresee(self, actions: Sequence[Action]) -> str:
-        """Which timers the next test lets expire."""
+        """Which timers the next test lets expire; why it cannot be driven, if it cannot."""
+        if not self._sets_sessions and any(action.name in EXPIRIES for action in actions):
+            return "a group's session timeout is set by IncrementalAlterConfigs: it is not offered"
         self._foresight = foresight(actions, self._address)
         return ""
 

@@ -8,20 +8,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
+from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
 from conformance.systems.shared.departing import Unsayable
+from conformance.systems.wire.script.data import DataScript
 from conformance.systems.wire.script.group import GroupScript
+
+_KINDS: Mapping[str, type[GroupScript] | type[DataScript]] = MappingProxyType(
+    {"groupRecord": GroupScript, "visible": DataScript}
+)
+"""By a variable that only one protocol's specification has."""
+_HERE = Path(__file__).parent
 
 
 def script(behaviour: Behaviour, constants: Mapping[str, str], title: str) -> str:
     """The Python source of a script. Unsayable if none can be written of this behaviour."""
-    if "groupRecord" not in behaviour.variables:
-        raise Unsayable("scripts are written for groups of the classic protocol only")
-    written = GroupScript.of(behaviour, constants)
-    text = (Path(__file__).parent / "group.py.txt").read_text(encoding="utf-8")
-    return Template(text).substitute(
+    kinds = [kind for sign, kind in _KINDS.items() if sign in behaviour.variables]
+    if not kinds:
+        raise Unsayable(
+            "scripts are written for groups of the classic protocol and for the data path only"
+        )
+    written = kinds[0].of(behaviour, constants)
+    return Template(_text(written.template)).substitute(
         title=title,
+        connection=_text("connection.py.txt"),
         script="\n".join(written.lines()),
         **written.placeholders,
     )
+
+
+def _text(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")

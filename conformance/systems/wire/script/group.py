@@ -26,6 +26,7 @@ _ANSWERS = frozenset({"JoinGroupResponse", "SyncGroupResponse"})
 class GroupScript:
     """The lines of a script."""
 
+    template = "group.py.txt"
     scene: DepartingPath
     constants: Mapping[str, str]
 

@@ -11,6 +11,7 @@ from conformance.stages.story import read_story, script_of
 from conformance.systems.kafka.factory import KafkaFactory
 
 KFAKE = Path(__file__).resolve().parents[4] / "docs" / "cards" / "kfake"
+PATHS = KafkaFactory("4.4.0").file("")
 NO_ERROR = 'assert answer.error_code.name.upper() == "NONE"'
 STARVED = "group-protocols-2m-replay-HandleSyncGroup-not-allowed-channel-groupState.itf.json"
 
@@ -54,27 +55,38 @@ def test_who_has_to_wait_is_not_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"),
+    ("story", "reason"),
     [
-        ("group-member-threads-1m-replay-ExpireSession-not-allowed-channel-groupState", "Expire"),
-        ("group-store-failure-2m-replay-ProcessJoinGroup-refused", "does not end where an impl"),
+        (PATHS / "initial-delay-cut-short.itf.json", "it has no words|brought about at will"),
+        (
+            KFAKE / "group-store-failure-2m-replay-ProcessJoinGroup-refused.itf.json",
+            "does not end where an impl",
+        ),
     ],
+    ids=["a timer", "a step that is refused"],
 )
-def test_what_no_script_can_bring_about_is_refused_with_a_reason(name: str, reason: str) -> None:
-    with pytest.raises(UserError, match=f"a script can be written of this file: .*{reason}"):
-        script_of(read_story(KFAKE / f"{name}.itf.json"))
+def test_what_no_script_can_bring_about_is_refused_with_a_reason(story: Path, reason: str) -> None:
+    with pytest.raises(UserError, match=f"a script can be written of this file: .*({reason})"):
+        script_of(read_story(story))
 
 
 @pytest.mark.parametrize("path", ["re-elected-leader", "kafka-19367", "first-epoch-two"])
 def test_other_protocols_are_refused(path: str) -> None:
-    story = read_story(KafkaFactory("4.4.0").file(f"{path}.itf.json"))
-
-    with pytest.raises(UserError, match="for groups of the classic protocol only"):
-        script_of(story)
+    with pytest.raises(UserError, match="for groups of the classic protocol and for the data path"):
+        script_of(read_story(PATHS / f"{path}.itf.json"))
 
 
-def test_a_difference_that_nobody_sees_at_a_port_is_refused() -> None:
-    story = read_story(KafkaFactory("4.4.0").file("replaced-member-not-new.itf.json"))
+def test_a_script_of_the_data_path_reads_as_its_story() -> None:
+    text = script_of(read_story(PATHS / "stable-below-start.itf.json"))
+    compile(text, "stable-below-start", "exec")
 
-    with pytest.raises(UserError, match="nobody sees at a port what differs at its end: newMember"):
-        script_of(story)
+    lines = [line for line in text.splitlines() if line]
+    assert lines[lines.index("partition = Partition()") :] == [
+        "partition = Partition()",
+        "partition.produce_in_transaction([1, 2])",
+        "partition.delete_records(1)",
+        "# when",
+        'answer = partition.list_offsets("read_committed", -1, "current")',
+        "# then",
+        'assert answer["offset"] == 1, answer',
+    ]
