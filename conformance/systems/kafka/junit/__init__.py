@@ -21,8 +21,6 @@ from conformance.systems.kafka.junit.client import VARIABLES as OF_CLIENTS
 from conformance.systems.kafka.junit.client import ConsumerScene
 from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
 from conformance.systems.kafka.junit.java import rendered, text
-from conformance.systems.kafka.junit.member import VARIABLES as OF_MEMBERS
-from conformance.systems.kafka.junit.member import ConsumerMemberScene
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
 from conformance.systems.kafka.junit.steps import JUnitScene
@@ -82,9 +80,6 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
             return ConsumerScene.of(behaviour)
         return ClassicGroupScene.of(behaviour, constants)
     if "assignmentEpoch" in behaviour.variables:
-        differing = {name for name, _, _ in DepartingPath(behaviour).differing()}
-        if differing <= OF_MEMBERS and "consumer" in differing:
-            return ConsumerMemberScene.of(behaviour, constants)
         return ConsumerGroupScene.of(behaviour, constants)
     if "transactionLog" in behaviour.variables:
         return TransactionScene.of(behaviour, constants)

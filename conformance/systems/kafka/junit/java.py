@@ -18,7 +18,6 @@ from conformance.errors import UserError
 from conformance.kafka.jars import KafkaJars
 
 _PRAGMA = re.compile(r"\s*//@ (before|from|when|end) ?(\S*)$")
-_COMMENT = re.compile(r" *(/\*)?\*")
 _IMPORT = re.compile(r"import ([\w.]+\.(\w+));$")
 _KAFKA = re.compile(r"(kafka|org/apache/kafka)/[\w/]+\.class")
 
@@ -57,8 +56,7 @@ def _holds(word: str, subject: str, parts: Set[str], release: tuple[int, ...]) -
 def _imported(source: str, jars: KafkaJars) -> str:
     """Imports that nothing uses are left out; the others name the class where it is."""
     lines = source.splitlines()
-    code = [line for line in lines if not _IMPORT.match(line) and not _COMMENT.match(line)]
-    used = set(re.findall(r"\w+", "\n".join(code)))
+    used = set(re.findall(r"\w+", "\n".join(line for line in lines if not _IMPORT.match(line))))
     own = re.search(r"^package ([\w.]+);", source, re.MULTILINE)
     imports = {
         f"import {place};"
