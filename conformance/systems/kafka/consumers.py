@@ -47,7 +47,7 @@ from conformance.systems.wire.consumer.requests import (
     heartbeat_answer,
     heartbeat_request,
 )
-from conformance.tla import Value
+from conformance.tla import Action, Value
 
 _HEARTBEAT, _HEARTBEAT_VERSION = "consumer_group_heartbeat", 1
 _COMMIT = "offset_commit"
@@ -201,6 +201,39 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
         super().close()
         if self._clients is not self._channel:
             CHANNELS.give_back(self._clients)
+
+    # ---- Interruptible: the background thread and the application of one consumer ------------
+
+    voluntary: frozenset[str] = frozenset()
+    unconditional: frozenset[str] = frozenset()
+
+    def make_interruptible(self) -> bool:
+        """A consumer's reconciliation begins in one thread and goes on in the other."""
+        return True
+
+    def concurrent(self, _running: Action, _between: Action) -> bool:
+        """None is searched for. What is known (stale-assignment) no operator of the specification
+        says, so that no table could set it aside; its saved path shows it.
+        """
+        return False
+
+    def in_parts(self, _running: Action, _between: Action) -> bool:
+        """What comes out is what one of the two orders gives."""
+        return False
+
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
+        """The background thread has begun to reconcile, then `between`, then the application polls.
+
+        ActionRefused for an action other than `Assign`, which has this one interruption.
+        """
+        if running.name != "Assign" or point != 1:
+            raise ActionRefused(f"{running} has no interruption {point}")
+        member = self.members[str(running.args[0])]
+        assert isinstance(member, JavaConsumer), "all members are"
+        member.begin_reconciliation()
+        self.apply(between)
+        member.poll()
+        return "between the reconciliation and the application's poll"
 
     def _new_member(self, name: str, instance: str | None) -> JavaConsumer:
         return JavaConsumer(

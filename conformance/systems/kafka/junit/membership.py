@@ -6,7 +6,7 @@ consumer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -15,10 +15,11 @@ from conformance.systems.kafka.junit.groups import set_of
 from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
 from conformance.systems.shared.group.words import call
-from conformance.tla import Fn
+from conformance.tla import Fn, Value
 
 _UNSEEN = ("Handle", "Refuse", "Expire")
 """How the steps of the group's coordinator begin."""
+_INTERRUPTED = "Assign_interrupted_by_ReceiveAnswer"
 _NONE = "NONE"
 
 
@@ -28,7 +29,12 @@ class MembershipScene(JUnitScene):
 
     template = "membership.java.txt"
     calls = MappingProxyType(
-        {"answer(Errors.": {"errors"}, "disconnect(": {"disconnects"}, "lost(": {"lost"}}
+        {
+            "answer(Errors.": {"errors"},
+            "disconnect(": {"disconnects"},
+            "lost(": {"lost"},
+            "reconcile(": {"reconciles"},
+        }
     )
     member: str
 
@@ -52,16 +58,30 @@ class MembershipScene(JUnitScene):
 
     def _step(self, number: int) -> None:
         action = self.scene.action(number)
+        if action.name == _INTERRUPTED:
+            self._interrupted(number, action.args)
+            return
         if action.args[:1] != (self.member,) or action.name.startswith(_UNSEEN):
             return
         if action.name == "ReceiveAnswer":
-            self.lines.add(_answer(fn(self.scene.of(number - 1, "channel", self.member))))
+            self._answered(number)
         elif action.name in _STEPS:
             last = number == len(self.scene) - 1 and action.name == "SendHeartbeat"
             request = "ConsumerGroupHeartbeatRequestData request = " if last else ""
             self.lines.add(f"{request}{_STEPS[action.name]}")
         else:
             raise Unsayable(f"it has no words for the step {action}")
+
+    def _interrupted(self, number: int, args: Sequence[Value]) -> None:
+        """The background thread reconciles, an answer arrives, and the application polls."""
+        if args != ((self.member,), 1, (self.member,)):
+            raise Unsayable("it has no words for an interrupted step of several members")
+        self.lines.add("reconcile();")
+        self._answered(number)
+        self.lines.add("poll();")
+
+    def _answered(self, number: int) -> None:
+        self.lines.add(_answer(fn(self.scene.of(number - 1, "channel", self.member))))
 
     # ---- the end -----------------------------------------------------------------------------
 
@@ -73,9 +93,13 @@ class MembershipScene(JUnitScene):
                     "assertNull(request.topicPartitions(), "
                     '"partitions that the heartbeat names, amid the reconciliation");'
                 )
-            if name == "consumer" and (wanted["state"], seen["state"]) == ("Joining", "Fenced"):
+            states = (wanted["state"], seen["state"]) if name == "consumer" else ()
+            if states == ("Joining", "Fenced"):
                 words = "partitions that onPartitionsLost is called of"
                 yield f'assertEquals(Set.of(), lost(), "{words}");'
+            if states == ("Fenced", "Joining") and seen["owned"]:
+                words = "partitions that the application has in no membership"
+                yield f'assertEquals(Set.of(), application.owned, "{words}");'
 
 
 def _answer(answer: Fn) -> str:
