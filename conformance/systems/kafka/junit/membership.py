@@ -61,7 +61,9 @@ class MembershipScene(JUnitScene):
         if action.name == _INTERRUPTED:
             self._interrupted(number, action.args)
             return
-        if action.args[:1] != (self.member,) or action.name.startswith(_UNSEEN):
+        subject = action.args[0]
+        of_another = isinstance(subject, str) and subject != self.member
+        if of_another or action.name.startswith(_UNSEEN):
             return
         if action.name == "ReceiveAnswer":
             self._answered(number)
