@@ -9,7 +9,6 @@ the deviation, judged without the override, up to where it diverges.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from conformance.replay.saved import load, save, wrapped
 from conformance.stages.context import Context, one_model, with_constants, workbench
 from conformance.stages.overridden import with_deviations
 from conformance.stages.replay import spec_oracle
-from conformance.tla import Action, ItfTrace, Json, dump_trace
+from conformance.tla import Action, ItfTrace, Json, Value, dump_trace, parse_value
 
 MODELS = {
     "KAFKA-18991": (
@@ -99,6 +98,13 @@ SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
         Join("m1")  SendHeartbeat("m1")  HandleHeartbeat("m1")
         SendHeartbeat("m3")  HandleHeartbeat("m3")  ReceiveAnswer("m3")  Revoke("m3")
         ExpireSession("m3")  SendHeartbeat("m3")  RefuseHeartbeat("m3")  ReceiveAnswer("m3")""",
+    ),
+    "stale-assignment": (
+        "consumer/expiries-2m",
+        {},
+        """Join("m1")  SendHeartbeat("m1")  HandleHeartbeat("m1")  ReceiveAnswer("m1")
+        ExpireSession("m1")  SendHeartbeat("m1")  RefuseHeartbeat("m1")
+        Assign_interrupted_by_ReceiveAnswer(<<"m1">>, 1, <<"m1">>)""",
     ),
     "full-batch-waits": (
         "runtime/batches-1b",
@@ -176,7 +182,13 @@ def main() -> None:
 def _actions(text: str) -> list[Action]:
     """The steps of a way, as `Name(arguments)`."""
     matches = re.findall(r"(\w+)\(([^)]*)\)", text)
-    return [Action(name, tuple(json.loads(f"[{arguments}]"))) for name, arguments in matches]
+    return [Action(name, _arguments(given)) for name, given in matches]
+
+
+def _arguments(given: str) -> tuple[Value, ...]:
+    arguments = parse_value(f"<<{given}>>")
+    assert isinstance(arguments, tuple)
+    return arguments
 
 
 def _bounded(model: Model, mutant: Model) -> Model:

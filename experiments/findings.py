@@ -28,6 +28,8 @@ PAGE = ROOT / "docs" / "findings.md"
 CARDS = ROOT / "docs" / "cards"
 _AT_PORT = "DataPathAtPort"
 """The specification that a release is driven by at its port, and not by its classes."""
+_COORDINATOR = {"GroupMembership": "3.8.1", "ConsumerGroup": "4.0.0"}
+"""For a finding on the client, a release whose coordinator departs nowhere on the way to it."""
 TABLE = ROOT / "conformance" / "systems" / "kafka" / "deviations.toml"
 _WIDTH = 116
 _END = re.compile(r"(?<=[.!?]) +(?=[A-Z`*(\[])")
@@ -165,7 +167,10 @@ def _commands(deviation: Deviation, story: StoryFile) -> Iterator[str]:
     release = _newest(deviation)
     path = (TABLE.parent / "paths" / deviation.path).relative_to(ROOT)
     kind = "broker" if deviation.specification == _AT_PORT else "kafka"
-    system = f"{kind}-{release}" + ("+client" if deviation.part == "client" else "")
+    if deviation.part == "client":
+        system = f"kafka-{_COORDINATOR[deviation.specification]}+client-{release}"
+    else:
+        system = f"{kind}-{release}"
     yield f"    kconform replay {path} --system {system}"
     if _method(story) and release_of(release) >= OLDEST:
         yield f"    kconform story {path} --junit --kafka {release}"

@@ -24,16 +24,8 @@ DRIVEN = frozenset(
     }
 )
 """The specifications that Kafka's classes take."""
-WITHOUT_JUNIT = frozenset(
-    {
-        "names-while-reconciling",
-        "revoked-partitions-lost",
-        "max-timestamp-deleted",
-        "stable-below-start",
-    }
-)
-"""Deviations of which no JUnit test can be written yet: of the Java client's members of KIP-848,
-and of brokers at a port."""
+WITHOUT_JUNIT = frozenset({"max-timestamp-deleted", "stable-below-start"})
+"""Deviations of which no JUnit test can be written: of brokers at a port."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

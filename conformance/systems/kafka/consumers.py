@@ -47,7 +47,7 @@ from conformance.systems.wire.consumer.requests import (
     heartbeat_answer,
     heartbeat_request,
 )
-from conformance.tla import Value
+from conformance.tla import Action, Value
 
 _HEARTBEAT, _HEARTBEAT_VERSION = "consumer_group_heartbeat", 1
 _COMMIT = "offset_commit"
@@ -107,6 +107,43 @@ class _BridgeConsumerStep(msgspec.Struct, frozen=True, array_like=True):
 _as_step = msgspec.json.Decoder(_BridgeConsumerStep).decode
 
 
+class _BridgedCoordinator:
+    """The coordinator in its JVM. `chosen`: the target that its assignor is to give, if any."""
+
+    def __init__(self, channel: AdapterChannel) -> None:
+        self.channel = channel
+        self.group = GroupInside()
+        self.offsets: tuple[int, ...] = ()
+        self.chosen: Mapping[str, list[int]] | None = None
+        self._requests = 0
+
+    def reset(self, partitions: int) -> None:
+        """An empty log, and a coordinator that has loaded it."""
+        self._requests = 0
+        self.command("group_reset", partitions=partitions)
+
+    def exchange(self, api: str, frame: bytes) -> bytes:
+        """The frame that answers this one, both without their size. SystemFailed if none does."""
+        self._requests += 1
+        number = self._requests
+        text = base64.b64encode(frame).decode("ascii")
+        answered = self.command("group_request", number=number, frame=text, target=self.chosen)
+        if number not in answered:
+            raise SystemFailed(f"{api} is not answered")
+        return answered[number]
+
+    def command(self, command: str, **members: object) -> Mapping[int, bytes]:
+        """Let the coordinator take a step; the frames that it answers, by request."""
+        steps: list[dict[str, object]] = [
+            {"command": command, **members},
+            {"command": "group_consumer_view"},
+        ]
+        step = _as_step(self.channel.call(steps)[-1])
+        self.offsets = step.offsets
+        self.group = _inside(step.group)
+        return dict(step.answered)
+
+
 class KafkaConsumerGroupSystem(CoordinatorInside):
     """One coordinator in a JVM, and members that send what the Java client sends."""
 
@@ -115,75 +152,59 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
     )
     variables = ("groupEpoch", "assignmentEpoch", *of_member, "consumer", "channel", "commit")
 
-    def __init__(self, channel: AdapterChannel, settings: ConsumerSettings) -> None:
+    def __init__(
+        self,
+        channel: AdapterChannel,
+        settings: ConsumerSettings,
+        clients: AdapterChannel | None = None,
+    ) -> None:
         super().__init__(settings)
-        self._channel = channel
-        self._chosen: Mapping[str, list[int]] | None = None
-        self._requests = 0
+        self._bridge = _BridgedCoordinator(channel)
+        self._clients = channel if clients is None else clients
 
     @property
     def longest_call(self) -> float:
         """A reset may have to start the JVM again."""
-        return self._channel.limits.start + self._channel.limits.call
+        limits = self._bridge.channel.limits
+        return limits.start + limits.call
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """An empty log, a coordinator that has loaded it, new members."""
         self._begin()
-        self._requests = 0
-        self._command("group_reset", partitions=self._settings.partitions)
+        self._bridge.reset(self._settings.partitions)
 
     def close(self) -> None:
-        """Leave the JVM to the next system of this process."""
-        CHANNELS.give_back(self._channel)
+        """Leave its JVMs to the next system of this process."""
+        for channel in dict.fromkeys((self._bridge.channel, self._clients)):
+            CHANNELS.give_back(channel)
 
     # ---- CoordinatorInside -----------------------------------------------------------------
 
     def _heartbeat(self, member: ConsumerProcess, sent: Heartbeat) -> HeartbeatAnswer:
         body = heartbeat_request(_HEARTBEAT_VERSION, _GROUP, member.name, member.instance, sent)
-        return heartbeat_answer(_read(_HEARTBEAT, self._exchange(_HEARTBEAT, _frame(body))), _GROUP)
+        return heartbeat_answer(
+            _read(_HEARTBEAT, self._bridge.exchange(_HEARTBEAT, _frame(body))), _GROUP
+        )
 
     def _commit(self, member: ConsumerProcess, sent: Commit, offset: int) -> CommitAnswer:
         membership = (sent.epoch, member.name, member.instance)
         offsets = dict.fromkeys(sent.partitions, offset)
         body = commit_request(_GROUP.group_id, _GROUP.topic, offsets, membership)
-        answer = _read(_COMMIT, self._exchange(_COMMIT, _frame(body)))
-        return commit_answer(answer, sent, offset, _stored(self._offsets, sent))
+        answer = _read(_COMMIT, self._bridge.exchange(_COMMIT, _frame(body)))
+        return commit_answer(answer, sent, offset, _stored(self._bridge.offsets, sent))
 
     def _expire(self, action: str, member: ConsumerProcess) -> None:
         if action not in _EXPIRIES:
             raise ActionRefused(f"the adapter knows no action {action}")
-        self._command("group_fire", kind=_EXPIRIES[action], member=member.name)
+        self._bridge.command("group_fire", kind=_EXPIRIES[action], member=member.name)
 
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
-        self._chosen = None
+        self._bridge.chosen = None
         if target is not None:
-            self._chosen = {name: sorted(given) for name, given in target.items()}
+            self._bridge.chosen = {name: sorted(given) for name, given in target.items()}
 
     def _group(self) -> GroupInside:
-        return self._seen
-
-    # ---- the bridge ------------------------------------------------------------------------
-
-    def _exchange(self, api: str, frame: bytes) -> bytes:
-        """The frame that answers this one, both without their size. SystemFailed if none does."""
-        self._requests += 1
-        number = self._requests
-        text = base64.b64encode(frame).decode("ascii")
-        answered = self._command("group_request", number=number, frame=text, target=self._chosen)
-        if number not in answered:
-            raise SystemFailed(f"{api} is not answered")
-        return answered[number]
-
-    def _command(self, command: str, **members: object) -> Mapping[int, bytes]:
-        """Let the coordinator take a step; the frames that it answers, by request."""
-        steps: list[dict[str, object]] = [
-            {"command": command, **members},
-            {"command": "group_consumer_view"},
-        ]
-        step = _as_step(self._channel.call(steps)[-1])
-        self._offsets = step.offsets
-        self._seen = _inside(step.group)
-        return dict(step.answered)
+        return self._bridge.group
 
 
 class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
@@ -192,15 +213,41 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
     def __init__(
         self, channel: AdapterChannel, settings: ConsumerSettings, clients: AdapterChannel
     ) -> None:
-        super().__init__(channel, settings)
-        self._clients = clients
+        super().__init__(channel, settings, clients)
         self._offsets_sent = itertools.count(1)
 
-    def close(self) -> None:
-        """Leave both JVMs to the next system of this process."""
-        super().close()
-        if self._clients is not self._channel:
-            CHANNELS.give_back(self._clients)
+    # ---- Interruptible: the background thread and the application of one consumer ------------
+
+    voluntary: frozenset[str] = frozenset()
+    unconditional: frozenset[str] = frozenset()
+
+    def make_interruptible(self) -> bool:
+        """A consumer's reconciliation begins in one thread and goes on in the other."""
+        return True
+
+    def concurrent(self, _running: Action, _between: Action) -> bool:
+        """None is searched for. What is known (stale-assignment) no operator of the specification
+        says, so that no table could set it aside; its saved path shows it.
+        """
+        return False
+
+    def in_parts(self, _running: Action, _between: Action) -> bool:
+        """What comes out is what one of the two orders gives."""
+        return False
+
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
+        """The background thread has begun to reconcile, then `between`, then the application polls.
+
+        ActionRefused for an action other than `Assign`, which has this one interruption.
+        """
+        if running.name != "Assign" or point != 1:
+            raise ActionRefused(f"{running} has no interruption {point}")
+        member = self.members[str(running.args[0])]
+        assert isinstance(member, JavaConsumer), "all members are"
+        member.begin_reconciliation()
+        self.apply(between)
+        member.poll()
+        return "between the reconciliation and the application's poll"
 
     def _new_member(self, name: str, instance: str | None) -> JavaConsumer:
         return JavaConsumer(
@@ -209,16 +256,16 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
 
     def _heartbeat(self, member: ConsumerProcess, _sent: Heartbeat) -> HeartbeatAnswer:
         assert isinstance(member, JavaConsumer), "all members are"
-        frame = self._exchange(_HEARTBEAT, member.heartbeat_frame)
+        frame = self._bridge.exchange(_HEARTBEAT, member.heartbeat_frame)
         member.heartbeat_frame = frame
         return heartbeat_answer(_read(_HEARTBEAT, frame), _GROUP)
 
     def _commit(self, member: ConsumerProcess, sent: Commit, _offset: int) -> CommitAnswer:
         assert isinstance(member, JavaConsumer), "all members are"
-        frame = self._exchange(_COMMIT, member.commit_frame)
+        frame = self._bridge.exchange(_COMMIT, member.commit_frame)
         member.commit_frame = frame
         answer = _read(_COMMIT, frame)
-        return commit_answer(answer, sent, member.offset, _stored(self._offsets, sent))
+        return commit_answer(answer, sent, member.offset, _stored(self._bridge.offsets, sent))
 
 
 def _inside(group: _BridgeConsumerGroup | None) -> GroupInside:

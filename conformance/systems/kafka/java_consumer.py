@@ -136,7 +136,7 @@ class JavaConsumer:
     def begin_reconciliation(self) -> None:
         """What the background thread does before `assign`: the application has not polled yet.
 
-        No step of the specification; experiments/stale_assignment.py takes it.
+        No step of the specification: another one is taken in the middle of `assign`.
         """
         self._run("begin_reconciliation")
 

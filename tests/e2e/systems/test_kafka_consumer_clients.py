@@ -12,9 +12,9 @@ from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.kafka.consumers import JavaConsumerGroupSystem
 from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.wire.consumer.member import CommitAnswer
 from conformance.tla import Action, Fn, Value
 from conformance.verdict import Verdict
-from experiments import stale_assignment
 from tests.kafka_needed import jars_or_skip
 
 pytestmark = pytest.mark.tlc
@@ -51,10 +51,14 @@ def driven(context: Context) -> Iterator[JavaConsumerGroupSystem]:
 def after(driven: JavaConsumerGroupSystem, *steps: str) -> Observation:
     """What is seen after these steps from the start."""
     driven.reset({})
+    take(driven, *steps)
+    return driven.observe()
+
+
+def take(driven: JavaConsumerGroupSystem, *steps: str) -> None:
     for step in steps:
         name, member = step.split()
         driven.apply(Action(name, (member,)))
-    return driven.observe()
 
 
 def of_member(seen: Observation, variable: str, field: str) -> Value:
@@ -97,20 +101,34 @@ def test_the_table_of_deviations_is_what_the_client_does(context: Context, versi
     assert of_client == {
         "names-while-reconciling": Presence.SEEN,
         "revoked-partitions-lost": Presence.GONE if version == OLD else Presence.SEEN,
+        "stale-assignment": Presence.GONE if version == OLD else Presence.SEEN,
     }
 
 
 @pytest.mark.parametrize(
     ("version", "owned_by_both"), [(OLD, frozenset()), (NEW, frozenset({0, 1}))]
 )
-def test_a_fenced_consumer_takes_an_assignment_that_it_no_longer_has(
-    version: str, owned_by_both: frozenset[int]
+def test_an_assignment_of_an_ended_membership_has_two_owners_and_a_commit_of_it_is_taken(
+    context: Context, version: str, owned_by_both: frozenset[int]
 ) -> None:
-    owners = stale_assignment.follow(version)
+    model = one_model("consumer/expiries-2m")
+    system = workbench(context, model, f"kafka-{version}+client", with_graph=False).make_system()
+    assert isinstance(system, JavaConsumerGroupSystem)
+    system.reset({})
+    take(system, *JOINED, "ExpireSession m1", "SendHeartbeat m1", "RefuseHeartbeat m1")
+    system.interrupt(Action("Assign", ("m1",)), 1, Action("ReceiveAnswer", ("m1",)))
+    take(system, "Join m2", "SendHeartbeat m2", "HandleHeartbeat m2", "ReceiveAnswer m2")
+    take(system, "Assign m2", "SendHeartbeat m1")
+    system.choose({"target": Fn({"m1": frozenset(), "m2": frozenset({0, 1})})})
+    take(system, "HandleHeartbeat m1", "ReceiveAnswer m1")
 
-    assert owners.second == {0, 1}
-    assert owners.first & owners.second == owned_by_both
-    assert owners.committed == owned_by_both
+    first, second = (system.members[name] for name in ("m1", "m2"))
+    assert first.consumer.owned & second.consumer.owned == owned_by_both
+    if owned_by_both:
+        take(system, "SendCommit m1", "HandleCommit m1")
+        assert isinstance(first.commit, CommitAnswer)
+        assert first.commit.committed == owned_by_both
+    system.close()
 
 
 def test_what_a_consumer_sends_and_owns_is_seen(driven: JavaConsumerGroupSystem) -> None:

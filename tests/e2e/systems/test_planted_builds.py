@@ -15,6 +15,7 @@ from conformance.deviations.declared import declare
 from conformance.events import Emit, Event, StageFinished, ignore
 from conformance.gate import plan
 from conformance.kafka.agent import BYTE_BUDDY
+from conformance.kafka.jars import KafkaJars
 from conformance.kafka.java import compile_java
 from conformance.kafka.maven import maven_jars
 from conformance.replay.suite import ReplayResult
@@ -24,8 +25,10 @@ from conformance.stages.deviations import deviations
 from conformance.stages.replay import replay
 from conformance.suites.postman import transition_cover
 from conformance.systems.external import CHANNELS
+from conformance.systems.kafka.factory import KafkaFactory
 from conformance.tla import find_tools
 from conformance.verdict import Verdict
+from tests.e2e.kafka.test_junit import run
 from tests.kafka_needed import jars_or_skip
 
 pytestmark = pytest.mark.tlc
@@ -62,7 +65,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         shutil.copy(jar, folder)
     planted = [
         folder / jars.jar(name).name
-        for name in ("kafka-storage", "kafka-group-coordinator", "kafka_2.13")
+        for name in ("kafka-storage", "kafka-group-coordinator", "kafka_2.13", "kafka-clients")
     ]
     path = os.pathsep.join(map(str, [classes, *library, *jars.classpath]))
     subprocess.run([str(find_tools().java), "-cp", path, "Plant", *planted], check=True)
@@ -166,6 +169,19 @@ def test_a_build_without_the_remedy_passes_neither_way(
         assert result.verdict is Verdict.FAIL
         assert result.divergences[0].action is not None
         assert result.divergences[0].action.name == "BecomeLeader"
+
+
+@pytest.mark.parametrize(("remedy", "red"), [("names-after-reconciling", False), ("none", True)])
+def test_the_junit_test_of_a_finding_in_every_release_is_green_on_a_build_that_mends_it(
+    build: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, remedy: str, red: bool
+) -> None:
+    monkeypatch.setenv("PLANTED_FAULT", remedy)
+    table = KafkaFactory(VERSION, client=VERSION).deviations()
+    [finding] = [each for each in table if each.id == "names-while-reconciling"]
+
+    failures = run([finding], KafkaJars(VERSION, tuple(sorted(build.glob("*.jar")))), tmp_path)
+
+    assert (failures[finding.id] is not None) == red
 
 
 def claims(folder: Path) -> Path:

@@ -21,6 +21,7 @@ from conformance.systems.kafka.junit.client import VARIABLES as OF_CLIENTS
 from conformance.systems.kafka.junit.client import ConsumerScene
 from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
 from conformance.systems.kafka.junit.java import rendered, text
+from conformance.systems.kafka.junit.membership import MembershipScene
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
 from conformance.systems.kafka.junit.steps import JUnitScene
@@ -74,12 +75,14 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return ReplicaScene.of(behaviour)
     if "shard" in behaviour.variables:
         return RuntimeScene.of(behaviour, constants)
+    differing = {name for name, _, _ in DepartingPath(behaviour).differing()}
     if "groupRecord" in behaviour.variables:
-        differing = {name for name, _, _ in DepartingPath(behaviour).differing()}
         if differing <= OF_CLIENTS:
             return ConsumerScene.of(behaviour)
         return ClassicGroupScene.of(behaviour, constants)
     if "assignmentEpoch" in behaviour.variables:
+        if "consumer" in differing:
+            return MembershipScene.of(behaviour)
         return ConsumerGroupScene.of(behaviour, constants)
     if "transactionLog" in behaviour.variables:
         return TransactionScene.of(behaviour, constants)

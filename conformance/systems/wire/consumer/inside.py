@@ -7,7 +7,7 @@ step. Where the specification leaves the target assignment open, the harness cho
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -166,21 +166,29 @@ class CoordinatorInside(ABC):
         state = (group, *((member.consumer, member.channel, member.commit) for member in members))
         known = self._known.get(state)
         if known is None:
-            values = {**self._group_values(group), **member_values(members)}
+            values = {
+                **_group_values(group, self.of_member, self.members),
+                **member_values(members),
+            }
             known = self._known[state] = Observation(values)
         return known
 
-    def _group_values(self, group: GroupInside) -> dict[str, Value]:
-        """The group's variables. SystemFailed if it has a member that nobody sent."""
-        present = dict(group.members)
-        if strangers := sorted({*present} - {*self.members}):
-            raise SystemFailed(f"The group has members that nobody sent: {strangers}")
-        nobody = MemberInside()
-        of_members = {
-            variable: Fn({name: value(present.get(name, nobody)) for name in self.members})
-            for variable, value in self.of_member.items()
-        }
-        return {"groupEpoch": group.epoch, "assignmentEpoch": group.assignment_epoch, **of_members}
+
+def _group_values(
+    group: GroupInside,
+    of_member: Mapping[str, Callable[[MemberInside], Value]],
+    names: Collection[str],
+) -> dict[str, Value]:
+    """The group's variables. SystemFailed if it has a member that nobody sent."""
+    present = dict(group.members)
+    if strangers := sorted({*present} - {*names}):
+        raise SystemFailed(f"The group has members that nobody sent: {strangers}")
+    nobody = MemberInside()
+    of_members = {
+        variable: Fn({name: value(present.get(name, nobody)) for name in names})
+        for variable, value in of_member.items()
+    }
+    return {"groupEpoch": group.epoch, "assignmentEpoch": group.assignment_epoch, **of_members}
 
 
 def _numbers(value: Value) -> frozenset[int]:

@@ -14,6 +14,9 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.dynamic.ClassFileLocator;
 import net.bytebuddy.matcher.ElementMatchers;
 import net.bytebuddy.pool.TypePool;
+import org.apache.kafka.clients.consumer.internals.ConsumerMembershipManager;
+import org.apache.kafka.clients.consumer.internals.MemberState;
+import org.apache.kafka.common.message.ConsumerGroupHeartbeatRequestData;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.coordinator.group.classic.ClassicGroup;
 import org.apache.kafka.metadata.PartitionRegistration;
@@ -31,6 +34,8 @@ public final class Plant {
     private static final String GROUP = "org.apache.kafka.coordinator.group.classic.ClassicGroup";
 
     private static final String PARTITION = "kafka.cluster.Partition";
+    private static final String HEARTBEATS =
+        "org.apache.kafka.clients.consumer.internals.ConsumerHeartbeatRequestManager$HeartbeatState";
 
     /** Where an advice goes: the class and the method. */
     private record Place(String type, String method, Class<?> advice) { }
@@ -45,6 +50,7 @@ public final class Plant {
         new Place(GROUP, "validateOffsetCommit", OldCommit.class),
         new Place(GROUP, "hasAllMembersJoined", JoinedEarly.class),
         new Place(PARTITION, "makeLeader", ForgetsPositions.class),
+        new Place(HEARTBEATS, "buildRequestData", NamesAfterReconciling.class),
     };
 
     public static void main(String[] args) throws IOException {
@@ -103,6 +109,23 @@ public final class Plant {
             if ("forgets-always".equals(mend) && skipped >= 0
                 || "forgets-after-skipped-epochs".equals(mend) && skipped > 0) {
                 partition.leaderReplicaIdOpt_$eq(Option.empty()); // makeLeader takes it for new
+            }
+        }
+    }
+
+    /**
+     * A remedy of names-while-reconciling: a heartbeat names no partitions amid a reconciliation. The one after
+     * it does, since each new assignment has a local epoch of its own.
+     */
+    static final class NamesAfterReconciling {
+        @Advice.OnMethodExit
+        static void exit(
+            @Advice.FieldValue("membershipManager") ConsumerMembershipManager membership,
+            @Advice.Return ConsumerGroupHeartbeatRequestData request
+        ) {
+            if ("names-after-reconciling".equals(System.getenv("PLANTED_FAULT"))
+                && membership.state() == MemberState.RECONCILING) {
+                request.setTopicPartitions(null);
             }
         }
     }

@@ -45,8 +45,7 @@ def test_a_finding_has_given_when_and_then_with_an_assertion(ident: str) -> None
 
 @pytest.mark.parametrize("ident", sorted(WITHOUT_JUNIT))
 def test_what_no_test_can_be_written_of_is_refused_with_a_reason(ident: str) -> None:
-    why = r"no words for what differs at its end: .*consumer|no protocol that tests are written for"
-    with pytest.raises(UserError, match=why):
+    with pytest.raises(UserError, match="no protocol that tests are written for"):
         lines_of(ALL[ident])
 
 
