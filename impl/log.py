@@ -30,7 +30,7 @@ from .log_types import (
 from .producer_state.producer_append_info import AppendOrigin
 from .producer_state.producer_state_manager import ProducerStateManager
 from .producer_state.transactions import SENTINEL, AbortedTxn, VerificationGuard
-from .records import MAGIC_VALUE_V2, MemoryRecords, RecordBatch, in_format
+from .records import MAGIC_VALUE_V2, NO_PRODUCER, MemoryRecords, RecordBatch, in_format
 from .scheduler import Scheduler
 from .types import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -170,8 +170,8 @@ class Log:
         A producer's batch that is there already is not appended again: its offsets are answered.
         The first batch of a transaction needs the guard of `maybe_start_transaction_verification`;
         `transaction_version` is that of a marker. Nothing is appended if it raises
-        `CorruptRecordException` for a wrong CRC, `InvalidRecordException` for a client's batch that
-        has offsets of its own, `InvalidTxnStateException` without a guard, or what
+        `CorruptRecordException` for a wrong CRC, `InvalidRecordException` for a batch that no
+        client may send, `InvalidTxnStateException` without a guard, or what
         `ProducerAppendInfo.append` raises.
         """
         with self._lock:
@@ -179,7 +179,8 @@ class Log:
             offset = self._log_end_offset
             for batch in records.batches():
                 batch.ensure_valid()
-                _ensure_without_offset(batch, origin)
+                if origin is AppendOrigin.CLIENT:
+                    _ensure_of_client(batch)
                 for converted in in_format(batch, self.config.message_format):
                     stamped.append(converted.with_offset_and_epoch(offset, leader_epoch))
                     offset = stamped[-1].next_offset
@@ -644,10 +645,18 @@ def open_epoch_cache(
     return LeaderEpochFileCache(checkpoint, scheduler, concurrency.lock(f"epochs-{directory}"))
 
 
-def _ensure_without_offset(batch: RecordBatch, origin: AppendOrigin) -> None:
-    """UnifiedLog.analyzeAndValidateRecords: a client's batch is numbered from 0."""
-    if origin is AppendOrigin.CLIENT and batch.magic >= MAGIC_VALUE_V2 and batch.base_offset != 0:
+def _ensure_of_client(batch: RecordBatch) -> None:
+    """UnifiedLog.analyzeAndValidateRecords: numbered from 0; LogValidator.validateBatch: no marker,
+    and with a sequence if it has a producer id."""
+    if batch.magic < MAGIC_VALUE_V2:
+        return
+    if batch.base_offset != 0:
         raise InvalidRecordException(f"a client's batch begins at offset {batch.base_offset}")
+    if batch.is_control_batch:
+        raise InvalidRecordException("clients are not allowed to write control records")
+    producer_id, _, sequence = batch.producer
+    if producer_id != NO_PRODUCER.producer_id and sequence < 0:
+        raise InvalidRecordException(f"a client's batch has the sequence {sequence}")
 
 
 def _base_offset(segment: LogSegment) -> int:

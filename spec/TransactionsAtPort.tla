@@ -17,8 +17,13 @@
 (*   AddPartitionOfClient, HandleEndTxn |                                  *)
 (*   StartVerification, AppendBatch     | Produce, TxnOffsetCommit         *)
 (*   all others                         | the broker goes on               *)
+(*                                                                         *)
+(* An adversary sends what no client sends (`Forged`): it is refused, and  *)
+(* nothing changes.                                                        *)
 (***************************************************************************)
 EXTENDS Transactions
+
+CONSTANT Forged  \* the kinds of requests that an adversary sends
 
 (***************************************************************************)
 (* Functions of the logs: what is seen of them at a port.                  *)
@@ -168,6 +173,76 @@ RefuseMarker(p, t, e) ==
   /\ Nothing
 
 (***************************************************************************)
+(* Requests that no client sends. Each is right but for what its name      *)
+(* says: a wrong producer id, an epoch from the future, a field that is    *)
+(* missing, a marker by hand.                                              *)
+(*                                                                         *)
+(*   EndTxn           TransactionCoordinator.endTransaction, and           *)
+(*                    endTransactionWithTV1                                *)
+(*   InitProducerId   KafkaApis.handleInitProducerIdRequest, then          *)
+(*                    TransactionCoordinator.prepareInitProducerIdTransit; *)
+(*                    an open transaction is aborted whatever the epoch is *)
+(*   AddPartitions    handleAddPartitionsToTransaction; of clients in      *)
+(*                    version 1 only                                       *)
+(*   Batch            KafkaApis.handleProduceRequest, the coordinator's    *)
+(*                    verification, LogValidator.validateBatch             *)
+(*   Marker           ProducerAppendInfo.checkCoordinatorEpoch             *)
+(***************************************************************************)
+ForgedError(kind) ==
+  CASE kind \in {"EndOfAnotherId", "AddPartitionsOfAnotherId", "BatchOfAnotherId"}
+         -> "INVALID_PRODUCER_ID_MAPPING"
+    [] kind \in {"EndOfLaterEpoch", "AddPartitionsOfLaterEpoch",
+                 "InitProducerIdOfAnotherId", "InitProducerIdOfLaterEpoch"}
+         -> "PRODUCER_FENCED"
+    [] kind = "InitProducerIdWithoutEpoch" -> "INVALID_REQUEST"
+    [] kind = "BatchWithoutTransactionalId" -> "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+    [] kind \in {"BatchWithoutSequence", "BatchOfMarkers"} -> "INVALID_RECORD"
+    [] kind = "MarkerOfOldCoordinator" -> "TRANSACTION_COORDINATOR_FENCED"
+
+CanBeForged(c, kind) ==
+  /\ kind \in {"AddPartitionsOfAnotherId", "AddPartitionsOfLaterEpoch"} => ~Version2
+  /\ kind = "InitProducerIdOfLaterEpoch" => Now(c).state # "Ongoing"
+ToCoordinator ==
+  {"EndOfAnotherId", "EndOfLaterEpoch", "AddPartitionsOfAnotherId", "AddPartitionsOfLaterEpoch",
+   "InitProducerIdOfAnotherId", "InitProducerIdOfLaterEpoch", "InitProducerIdWithoutEpoch"}
+RefuseForged(c, kind, error) ==
+  /\ Quiet /\ kind \in Forged \intersect ToCoordinator /\ CanBeForged(c, kind)
+  /\ error = ForgedError(kind)
+  /\ Nothing
+
+\* Where the transaction is open the coordinator is not asked: the leader alone refuses.
+IsUnderWayAt(p) ==
+  /\ OpenIn(log[p], Producer) # {}
+  /\ \E c \in Coordinators : Now(c).epoch = StoredEpoch(p) /\ Now(c).state = "Ongoing"
+ToLeader ==
+  {"BatchOfAnotherId", "BatchWithoutTransactionalId", "BatchWithoutSequence", "BatchOfMarkers"}
+ByHand == "MarkerOfOldCoordinator"
+ForgedErrors == {ForgedError(kind) : kind \in ToCoordinator \union ToLeader \union {ByHand}}
+IsForgedAt(p, kind, error) ==
+  /\ Quiet /\ p \notin OffsetsPartitions /\ kind \in Forged
+  /\ kind \in {"BatchWithoutSequence", "BatchOfMarkers"} => IsUnderWayAt(p)
+  /\ error = ForgedError(kind)
+
+\* A leader that takes what it must refuse: it has the record, and nobody has decided it.
+IsTaken(kind) == FALSE
+ForgedRecord(c, p, kind) ==
+  [kind |-> IF kind = "BatchOfMarkers" THEN "Committed" ELSE "data",
+   producer |-> Producer, epoch |-> Now(c).epoch, coordinatorEpoch |-> 0,
+   sequence |-> IF kind = "BatchOfMarkers" THEN -1 ELSE 0,
+   txn |-> MaxTransactions]
+RefuseForgedBatch(p, kind, error) ==
+  /\ kind \in ToLeader /\ IsForgedAt(p, kind, error)
+  /\ IF IsTaken(kind)
+     THEN /\ \E c \in Coordinators : WithAppended(p, ForgedRecord(c, p, kind))
+          /\ UNCHANGED <<entry, verifying, leaderChanges>>
+     ELSE UNCHANGED partitions
+  /\ UNCHANGED <<coordination, requests, clients, applications>> /\ Shown
+RefuseForgedMarker(p, kind, error) ==
+  /\ kind = ByHand /\ IsForgedAt(p, kind, error)
+  /\ MarkersOf(log[p], Producer) # {}
+  /\ Nothing
+
+(***************************************************************************)
 (* The broker goes on.                                                     *)
 (***************************************************************************)
 BrokerWrites(p, t, e) ==
@@ -204,6 +279,12 @@ PortNext ==
   \/ \E p \in Partitions, t \in Transactions, s \in Sequences : ProduceBlocked(p, t, s)
   \/ \E p \in Partitions, t \in Transactions, e \in Tenures : RepeatMarker(p, t, e)
   \/ \E p \in Partitions, t \in Transactions, e \in Tenures : RefuseMarker(p, t, e)
+  \/ \E c \in Coordinators, kind \in ToCoordinator, error \in ForgedErrors :
+       RefuseForged(c, kind, error)
+  \/ \E p \in Partitions, kind \in ToLeader, error \in ForgedErrors :
+       RefuseForgedBatch(p, kind, error)
+  \/ \E p \in Partitions, kind \in {ByHand}, error \in ForgedErrors :
+       RefuseForgedMarker(p, kind, error)
   \/ \E p \in Partitions, t \in Transactions, e \in Tenures : BrokerWrites(p, t, e)
   \/ \E p \in Partitions, t \in Transactions, s \in Sequences : BrokerAppends(p, t, s)
   \/ \E c \in Coordinators, p \in Partitions : BrokerAdds(c, p)

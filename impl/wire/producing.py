@@ -48,14 +48,14 @@ class Producing:
         """Append to each partition by itself; no answer where none is waited for."""
         module = module_of("produce", received.version, "response")
         body = received.body
-        mixed = body.transactional_id is not None and _mixes_producers(body)
+        refused = _refusal(body)
         topics = tuple(
             make(
                 module.TopicProduceResponse,
                 name=getattr(topic, "name", None),
                 topic_id=getattr(topic, "topic_id", None),
                 partition_responses=tuple(
-                    self._append(topic, asked, received, mixed) for asked in topic.partition_data
+                    self._append(topic, asked, received, refused) for asked in topic.partition_data
                 ),
             )
             for topic in received.body.topic_data
@@ -64,11 +64,11 @@ class Producing:
             return None
         return make(module.ProduceResponse, throttle_time=NO_TIME, responses=topics)
 
-    def _append(self, topic: Any, asked: Any, received: Received, mixed: bool) -> Entity:
+    def _append(self, topic: Any, asked: Any, received: Received, refused: Errors) -> Entity:
         module = module_of("produce", received.version, "response")
         error, offset = (
-            (Errors.INVALID_PRODUCER_ID_MAPPING, _NOTHING)
-            if mixed
+            (refused, _NOTHING)
+            if refused is not Errors.NONE
             else self._appended(self._find(topic, asked.index), asked, received)
         )
         return make(
@@ -194,8 +194,17 @@ def _operation(version: int) -> TransactionSupportedOperation:
     return TransactionSupportedOperation.DEFAULT_ERROR
 
 
-def _mixes_producers(body: Any) -> bool:
-    """Whether transactional batches of several producers are in one request."""
+def _refusal(body: Any) -> Errors:
+    """Of a whole request: transactional batches need one transactional id, and one producer."""
+    producers = _transactional_producers(body)
+    if producers and body.transactional_id is None:
+        return Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if len(producers) > 1:
+        return Errors.INVALID_PRODUCER_ID_MAPPING
+    return Errors.NONE
+
+
+def _transactional_producers(body: Any) -> set[tuple[int, int]]:
     producers = set()
     for topic in body.topic_data:
         for asked in topic.partition_data:
@@ -204,7 +213,7 @@ def _mixes_producers(body: Any) -> bool:
             except ApiException:
                 continue  # its partition is answered so
             producers |= {batch.producer[:2] for batch in batches if batch.is_transactional}
-    return len(producers) > 1
+    return producers
 
 
 def _or_nothing(offset: int | None) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from conformance.bugs.fault import copied
 from tests.e2e.systems.test_wire import replay, served
 
 clients = pytest.mark.skipif(
@@ -109,10 +110,73 @@ def test_librdkafkas_idempotent_producer_is_read(broker: str) -> None:
     reader.close()
 
 
-@pytest.mark.parametrize("model", ["transaction/port-v1", "transaction/port-v2"])
+@pytest.mark.parametrize(
+    "model", [f"transaction/port-{each}" for each in ("v1", "v2", "v1-forged", "v2-forged")]
+)
 def test_a_whole_suite_agrees_through_the_port(
     model: str, broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, output = replay(model, f"wire:{broker}", tmp_path, monkeypatch)
     assert " tests passed, 0 failed, 0 inconclusive" in output
     assert code == 0, output
+
+
+OF_COORDINATOR, OF_LOG, OF_PRODUCE = "transaction/transaction_coordinator", "log", "wire/producing"
+NO_FORGERY = [
+    (
+        "BatchOfMarkers",
+        OF_LOG,
+        "if batch.is_control_batch:",
+        "if batch.is_control_batch and batch.base_offset:",
+    ),
+    ("BatchWithoutSequence", OF_LOG, "and sequence < 0:", "and sequence < -1:"),
+    (
+        "BatchWithoutTransactionalId",
+        OF_PRODUCE,
+        "if producers and body.",
+        "if len(producers) > 1 and body.",
+    ),
+    ("BatchOfAnotherId", OF_PRODUCE, "if error is not Errors.NONE:", "if error is Errors.UNKNOWN:"),
+    (
+        "EndOfAnotherId",
+        OF_COORDINATOR,
+        "producer_id and not is_overflow:",
+        "producer_id and is_overflow:",
+    ),
+    (
+        "EndOfLaterEpoch",
+        OF_COORDINATOR,
+        "else:\n        is_valid = is_current",
+        "else:\n        is_valid = producer.epoch >= current.producer_epoch",
+    ),
+    (
+        "InitProducerIdWithoutEpoch",
+        "wire/transactions",
+        "if (expected_id == _NOBODY) !=",
+        "if (expected_id == _NOBODY) >",
+    ),
+    (
+        "MarkerOfOldCoordinator",
+        "producer_state/producer_append_info",
+        "< self.updated_entry.coordinator_epoch:",
+        "< self.updated_entry.coordinator_epoch - 1:",
+    ),
+]
+"""What a broker takes, and the fault of ours by which it does so."""
+
+
+@pytest.mark.parametrize(("kind", "module", "old", "new"), NO_FORGERY)
+def test_a_broker_that_takes_what_no_client_sends_is_found(
+    kind: str, module: str, old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with copied() as folder:
+        source = folder / "impl" / f"{module}.py"
+        text = source.read_text()
+        assert text.count(old) == 1
+        source.write_text(text.replace(old, new))
+        with served(folder=folder) as address:
+            code, output = replay(
+                "transaction/port-v2-forged", f"wire:{address}", tmp_path, monkeypatch
+            )
+    assert code == 1, output
+    assert kind in output

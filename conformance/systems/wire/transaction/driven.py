@@ -12,6 +12,7 @@ from conformance.systems.shared.transaction.instance import (
     TransactionBatch,
     instance_of,
 )
+from conformance.systems.wire.transaction.forged import ForgedRequests
 from conformance.systems.wire.transaction.look import DrivenId, Look, RecordOrigin
 from conformance.systems.wire.transaction.requests import (
     CONCURRENT,
@@ -66,6 +67,7 @@ class DrivenTransaction:
     ) -> None:
         self._requests = requests
         self._driven = driven
+        self._forged = ForgedRequests(requests, driven)
         self.look = look
         self._data, self._offsets = data, offsets
         self._instances = dict.fromkeys(clients, Instance())
@@ -94,6 +96,9 @@ class DrivenTransaction:
             "ProduceBlocked": self._produce_blocked,
             "RepeatMarker": lambda p, t, _e: self._mark_again(p, t, refused=False),
             "RefuseMarker": lambda p, t, _e: self._mark_again(p, t, refused=True),
+            "RefuseForged": self._refuse_forged,
+            "RefuseForgedBatch": self._refuse_forged_batch,
+            "RefuseForgedMarker": self._refuse_forged_marker,
             "BrokerWrites": self._marker_is_written,
             _COMPLETED: self._completes,
             **dict.fromkeys(
@@ -288,6 +293,22 @@ class DrivenTransaction:
         self._again("WriteTxnMarkers", error, refused=refused)
         if not refused:
             self.look.note_marker(partition, txn)
+
+    # ---- requests that no client sends -----------------------------------------------------
+
+    def _refuse_forged(self, _coordinator: str, kind: str, error: str) -> None:
+        self.look.forget()
+        self._forged.to_coordinator(kind, error, self.look.epoch)
+
+    def _refuse_forged_batch(self, partition: str, kind: str, error: str) -> None:
+        self.look.forget()
+        self._forged.to_leader(self.look.place_of(partition), kind, error, self.look.epoch)
+
+    def _refuse_forged_marker(self, partition: str, _kind: str, error: str) -> None:
+        self.look.forget()
+        self._forged.marker(
+            self.look.place_of(partition), error, self.look.epoch, self.look.coordinator_epoch
+        )
 
     # ---- the broker goes on ----------------------------------------------------------------
 

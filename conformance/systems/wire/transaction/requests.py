@@ -43,14 +43,15 @@ _NO_GROUP = "GROUP_ID_NOT_FOUND"
 _WAIT_MS = 10_000
 _BYTES = 1 << 20
 _LATEST = -1
-_NOBODY = -1
+NOBODY = -1
 _UNCOMMITTED, _COMMITTED = 0, 1
-_TRANSACTIONAL, _CONTROL = 0x10, 0x20
+TRANSACTIONAL, CONTROL = 0x10, 0x20
+"""Attributes of a batch."""
 _OF_VERSION_1: Mapping[str, int] = MappingProxyType(
     {"produce": 11, "end_txn": 4, "txn_offset_commit": 4}
 )
 _MARKER_KEY, _MARKER_VALUE = struct.Struct(">hh"), struct.Struct(">hi")
-_COMMIT = 1
+_ABORT, _COMMIT = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +114,19 @@ class TransactionRequests(TopicRequests):
 
     # ---- the coordinator -------------------------------------------------------------------
 
-    def init_producer_id(self, port: Asked, transactional_id: str) -> tuple[str, int, int]:
-        """Error, producer id and epoch."""
+    def init_producer_id(
+        self,
+        port: Asked,
+        transactional_id: str,
+        producer: tuple[int, int] = (NOBODY, NOBODY),
+    ) -> tuple[str, int, int]:
+        """Error, producer id and epoch; `producer`: the client's own (KIP-360)."""
         body = make(
             self.module("init_producer_id").InitProducerIdRequest,
             transactional_id=transactional_id,
             transaction_timeout=milliseconds(TIMEOUT_MS),
-            producer_id=_NOBODY,
-            producer_epoch=_NOBODY,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
         )
         answer = port.ask_body(body)
         return error_name(answer.error_code), int(answer.producer_id), int(answer.producer_epoch)
@@ -180,7 +186,7 @@ class TransactionRequests(TopicRequests):
             committed=commits,
         )
         answer = port.ask_body(body)
-        return error_name(answer.error_code), int(getattr(answer, "producer_epoch", _NOBODY))
+        return error_name(answer.error_code), int(getattr(answer, "producer_epoch", NOBODY))
 
     # ---- writing ---------------------------------------------------------------------------
 
@@ -188,15 +194,19 @@ class TransactionRequests(TopicRequests):
         self, transactional_id: str, producer_id: int, batch: TransactionBatch, partition: int
     ) -> str:
         """A batch of one record; the error."""
-        module = self.module("produce")
         records = keyed_batch(
             [(None, batch.value.encode())],
             first_ms=int(time.time() * 1000),
             producer_id=producer_id,
             producer_epoch=batch.epoch,
             base_sequence=batch.sequence,
-            attributes=_TRANSACTIONAL,
+            attributes=TRANSACTIONAL,
         )
+        return self.produce_batch(transactional_id, records, partition)
+
+    def produce_batch(self, transactional_id: str | None, records: bytes, partition: int) -> str:
+        """Produce with these bytes; the error."""
+        module = self.module("produce")
         data = make(module.PartitionProduceData, index=partition, records=Records(records))
         body = make(
             module.ProduceRequest,
@@ -297,7 +307,7 @@ class TransactionRequests(TopicRequests):
         )
         return make(
             module.FetchRequest,
-            replica_id=_NOBODY,
+            replica_id=NOBODY,
             max_wait=NO_TIME,
             min_bytes=0,
             isolation_level=_COMMITTED if committed else _UNCOMMITTED,
@@ -314,7 +324,7 @@ class TransactionRequests(TopicRequests):
         )
         return make(
             module.ListOffsetsRequest,
-            replica_id=_NOBODY,
+            replica_id=NOBODY,
             isolation_level=_COMMITTED if committed else _UNCOMMITTED,
             topics=(self.named(module.ListOffsetsTopic, partitions=partitions),),
             timeout=milliseconds(_WAIT_MS),
@@ -332,6 +342,12 @@ class TransactionRequests(TopicRequests):
         return make(
             module.OffsetFetchRequest, group_id=group_id, topics=(topic,), require_stable=stable
         )
+
+
+def marker_record(*, commits: bool) -> tuple[bytes, bytes]:
+    """Key and value of a marker, as a coordinator of epoch 0 writes it."""
+    kind = _COMMIT if commits else _ABORT
+    return _MARKER_KEY.pack(0, kind), _MARKER_VALUE.pack(0, 0)
 
 
 def expect_none(request: str, error: Any) -> None:
@@ -406,9 +422,9 @@ def fetched_offset(answer: Any) -> tuple[str, int]:
     """Of OffsetFetch: the error and the position; an unknown group has none."""
     of_group = answer.groups[0] if hasattr(answer, "groups") else answer
     if error_name(of_group.error_code) == _NO_GROUP:
-        return NONE, _NOBODY
+        return NONE, NOBODY
     if not of_group.topics:
-        return error_name(of_group.error_code), _NOBODY
+        return error_name(of_group.error_code), NOBODY
     ((partition,),) = (topic.partitions for topic in of_group.topics)
     return error_name(partition.error_code), int(partition.committed_offset)
 
@@ -437,7 +453,7 @@ def records_of(data: bytes) -> tuple[FetchedRecord, ...]:
 
 def _record(header: Any, delta: int, record: Any) -> FetchedRecord:
     offset = header.base_offset + delta
-    if not header.attributes & _CONTROL:
+    if not header.attributes & CONTROL:
         value = (record.value or b"").decode(errors="replace")
         sequence = header.base_sequence + delta
         return FetchedRecord(
@@ -447,7 +463,7 @@ def _record(header: Any, delta: int, record: Any) -> FetchedRecord:
             sequence,
             value,
             timestamp_ms=milliseconds_of(record.timestamp),
-            is_transactional=bool(header.attributes & _TRANSACTIONAL),
+            is_transactional=bool(header.attributes & TRANSACTIONAL),
             base_offset=header.base_offset,
         )
     _, kind = _MARKER_KEY.unpack_from(record.key)

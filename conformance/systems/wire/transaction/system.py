@@ -31,7 +31,7 @@ from conformance.tla import Action, Value
 
 _OF_LOGS = ("log", "highWatermark", "producers")
 """Seen of all partitions, or not at all: of the groups' offsets there is no log."""
-_BY_HAND = frozenset({"RepeatMarker", "RefuseMarker"})
+_BY_HAND = frozenset({"RepeatMarker", "RefuseMarker", "RefuseForgedMarker"})
 _STABLE_SECONDS = 2.0
 
 

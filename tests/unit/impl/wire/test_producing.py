@@ -29,6 +29,12 @@ def batch(sequence: int, epoch: int = 0, records: int = 1) -> bytes:
     return RecordBatch.create(written, producer=ProducerInfo(PRODUCER, epoch, sequence)).to_bytes()
 
 
+def forged(**kinds: bool) -> bytes:
+    """A batch without a sequence of a producer, or of another kind than a client's."""
+    producer = ProducerInfo(PRODUCER, 0, 0 if kinds else -1)
+    return RecordBatch.create([Record(b"v")], producer=producer, **kinds).to_bytes()
+
+
 def produce(version: int, records: bytes, id: Any, *, acks: int = -1, index: int = 0) -> Any:
     module = module_of("produce", version, "request")
     partition = make(module.PartitionProduceData, index=index, records=records)
@@ -68,6 +74,9 @@ def test_a_retry_is_answered_as_the_batch_was(version: int) -> None:
         (batch(0), -1, 1, Errors.UNKNOWN_TOPIC_OR_PARTITION),
         (batch(0) + batch(1), -1, 0, Errors.INVALID_RECORD),
         (b"", -1, 0, Errors.INVALID_RECORD),
+        (forged(), -1, 0, Errors.INVALID_RECORD),
+        (forged(is_control=True), -1, 0, Errors.INVALID_RECORD),
+        (forged(is_transactional=True), -1, 0, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         (batch(0)[:-1] + b"?", -1, 0, Errors.CORRUPT_MESSAGE),
     ],
 )
