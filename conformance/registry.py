@@ -36,7 +36,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "reassignment": "conformance.systems.reassignment:create",
         "replication": "conformance.systems.replication:create",
         "runtime": "conformance.systems.runtime:create",
-        "sessions": "conformance.systems.data:create_sessions",
+        "sessions": "conformance.systems.sessions:create",
         "storage": "conformance.systems.storage:create",
         "transaction": "conformance.systems.transaction:create",
     }
