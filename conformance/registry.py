@@ -36,6 +36,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "reassignment": "conformance.systems.reassignment:create",
         "replication": "conformance.systems.replication:create",
         "runtime": "conformance.systems.runtime:create",
+        "sessions": "conformance.systems.sessions:create",
         "storage": "conformance.systems.storage:create",
         "transaction": "conformance.systems.transaction:create",
     }
@@ -57,6 +58,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "reassignment": ("Reassignment",),
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": ("CoordinatorStore",),
+        "sessions": ("FetchSessions",),
         "storage": ("LogStorage",),
         "transaction": ("TransactionalLog", "Transactions"),
     }

@@ -17,6 +17,7 @@ from ..concurrency import NoConcurrency
 from ..coordinator.group.config import ConsumerGroupConfig
 from ..disk import MemoryDisk
 from ..errors import Errors
+from ..fetch_session import FetchSessionCache
 from ..group.config import GroupConfig
 from ..group.find_coordinator import find_coordinator
 from ..group.group_coordinator import GroupCoordinator, seeded_ids
@@ -156,7 +157,8 @@ class Broker:
             config.transaction_version,
         )
         producing = Producing(self.logs, self._partition, transactions.add_partitions)
-        reading = Reading(self.logs, self._partition, delay)
+        sessions = FetchSessionCache(concurrency.lock("fetch sessions"))
+        reading = Reading(self.logs, self._partition, delay, sessions)
         self.coordinator.startup()
         self.coordinator.on_election(0, 0)
         self._handlers: Mapping[str, Callable[[Received, str, Answer], None]] = {

@@ -24,6 +24,7 @@ from ..types import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     NO_TIMESTAMP,
+    FetchPartitionData,
     FileTimestampAndOffset,
     LogOffsetMetadata,
     OffsetAndEpoch,
@@ -46,6 +47,22 @@ GuardOf = Callable[[Log, RecordBatch], VerificationGuard]
 
 
 @dataclass(frozen=True, slots=True)
+class EncodedRecords:
+    """Batches as they are sent; nothing is decoded before somebody asks for them."""
+
+    encoded: bytes
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all batches."""
+        return len(self.encoded)
+
+    def batches(self) -> tuple[RecordBatch, ...]:
+        """The batches, in order of offset."""
+        return tuple(decode_batches(self.encoded))
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRecords:
     """One partition of a Fetch answer; `aborted` is None unless read_committed was asked for."""
 
@@ -55,6 +72,12 @@ class ReadRecords:
     last_stable_offset: int = _NO_OFFSET
     log_start_offset: int = _NO_OFFSET
     aborted: tuple[AbortedTxn, ...] | None = None
+
+    def data(self) -> FetchPartitionData:
+        """What a fetch session compares."""
+        return FetchPartitionData(
+            self.error, self.high_watermark, self.log_start_offset, EncodedRecords(self.records)
+        )
 
 
 class PartitionLogs(Protocol):

@@ -5,14 +5,19 @@ What KafkaApis and ReplicaManager do of them for partitions with one replica.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import groupby
 from typing import Any
 
 from kio.static.primitive import Records
 
 from ..errors import Errors
-from ..types import FileTimestampAndOffset, OffsetAndEpoch, TopicPartition
+from ..fetch_session import FetchContext, FetchSessionCache
+from ..network import FetchResponse
+from ..types import FetchPartitionRequest, FileTimestampAndOffset, OffsetAndEpoch, TopicPartition
+from . import fetch_requests
 from .entities import NO_TIME, Entity, Received, in_milliseconds, make, module_of
+from .fetch_requests import NamedTopic
 from .group_responses import code
 from .logs import LEADER_EPOCH, PartitionLogs, ReadRecords
 
@@ -23,7 +28,7 @@ _NOTHING = -1
 class Reading:
     """Handlers of a broker; `find` gives a partition that exists, or the error.
 
-    `delay` runs a function so many milliseconds later.
+    `delay` runs a function so many milliseconds later; `sessions` are the consumers' (KIP-227).
     """
 
     def __init__(
@@ -31,10 +36,12 @@ class Reading:
         logs: PartitionLogs,
         find: Callable[[Any, int], TopicPartition | Errors],
         delay: Callable[[int, Callable[[], None]], None],
+        sessions: FetchSessionCache,
     ) -> None:
         self._logs = logs
         self._find = find
         self._delay = delay
+        self._sessions = sessions
 
     # ---- ListOffsets, OffsetForLeaderEpoch -------------------------------------------------
 
@@ -108,58 +115,83 @@ class Reading:
 
     def fetch(self, received: Received, _host: str, answer: Callable[[Entity], None]) -> None:
         """Records that are there, or after a while (DelayedFetch)."""
+        context = self._sessions.new_context(fetch_requests.from_entity(received))
+        if isinstance(context, Errors):
+            answer(self._response(received, FetchResponse({}, context), ()))
+            return
         asked = [
             (partition, one.fetch_offset)
-            for topic in received.body.topics
-            for one in topic.partitions
-            if isinstance(partition := self._find(topic, one.partition), TopicPartition)
+            for key, one in context.partitions.items()
+            if isinstance(partition := self._named(key, one), TopicPartition)
         ]
         longest = in_milliseconds(received.body.max_wait)
         wait = self._logs.wait_ms(asked, longest, committed=_is_committed(received))
-        self._delay(wait, lambda: answer(self._fetched(received)))
+        self._delay(wait, lambda: answer(self._fetched(received, context)))
 
-    def _fetched(self, received: Received) -> Entity:
-        module = module_of("fetch", received.version, "response")
+    def _named(self, key: TopicPartition, asked: FetchPartitionRequest) -> TopicPartition | Errors:
+        return self._find(fetch_requests.topic_of(key, asked), key.partition)
+
+    def _fetched(self, received: Received, context: FetchContext) -> Entity:
         committed = _is_committed(received)
+        reads = {
+            key: self._read(key, one, committed=committed)
+            for key, one in context.partitions.items()
+        }
+        response = context.respond({key: read.data() for key, read in reads.items()})
+        topics = [
+            (fetch_requests.topic_of(key, context.partitions[key]), key.partition, reads[key])
+            for key in response.partitions
+        ]
+        return self._response(received, response, topics)
+
+    def _read(
+        self, key: TopicPartition, asked: FetchPartitionRequest, *, committed: bool
+    ) -> ReadRecords:
+        partition = self._led(fetch_requests.topic_of(key, asked), key.partition, asked)
+        if isinstance(partition, Errors):
+            return ReadRecords(partition)
+        return self._logs.read(partition, asked.fetch_offset, committed=committed)
+
+    def _response(
+        self,
+        received: Received,
+        response: FetchResponse,
+        reads: Iterable[tuple[NamedTopic, int, ReadRecords]],
+    ) -> Entity:
+        module = module_of("fetch", received.version, "response")
         return make(
             module.FetchResponse,
             throttle_time=NO_TIME,
-            error_code=code(Errors.NONE),
-            session_id=0,
+            error_code=code(response.error),
+            session_id=response.session_id,
             responses=tuple(
                 make(
                     module.FetchableTopicResponse,
-                    topic=getattr(topic, "topic", None),
-                    topic_id=getattr(topic, "topic_id", None),
-                    partitions=tuple(
-                        self._read(topic, one, committed, module) for one in topic.partitions
-                    ),
+                    topic=topic.topic,
+                    topic_id=topic.topic_id,
+                    partitions=tuple(_partition_data(index, read, module) for _, index, read in of),
                 )
-                for topic in received.body.topics
+                for topic, of in groupby(reads, lambda each: each[0])
             ),
         )
 
-    def _read(self, topic: Any, asked: Any, committed: bool, module: Any) -> Entity:
-        partition = self._led(topic, asked.partition, asked)
-        if isinstance(partition, Errors):
-            read = ReadRecords(partition)
-        else:
-            read = self._logs.read(partition, asked.fetch_offset, committed=committed)
-        aborted = read.aborted and tuple(
-            module.AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
-            for one in read.aborted
-        )
-        return make(
-            module.PartitionData,
-            partition_index=asked.partition,
-            error_code=code(read.error),
-            high_watermark=read.high_watermark,
-            last_stable_offset=read.last_stable_offset,
-            log_start_offset=read.log_start_offset,
-            aborted_transactions=aborted,
-            preferred_read_replica=_NOTHING,
-            records=Records(read.records),  # not null for a fetch that brings nothing
-        )
+
+def _partition_data(index: int, read: ReadRecords, module: Any) -> Entity:
+    aborted = read.aborted and tuple(
+        module.AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
+        for one in read.aborted
+    )
+    return make(
+        module.PartitionData,
+        partition_index=index,
+        error_code=code(read.error),
+        high_watermark=read.high_watermark,
+        last_stable_offset=read.last_stable_offset,
+        log_start_offset=read.log_start_offset,
+        aborted_transactions=aborted,
+        preferred_read_replica=_NOTHING,
+        records=Records(read.records),  # not null for a fetch that brings nothing
+    )
 
 
 def _is_committed(received: Received) -> bool:
@@ -168,9 +200,8 @@ def _is_committed(received: Received) -> bool:
 
 
 def _epoch_error(asked: Any) -> Errors:
-    """In a Fetch every negative epoch stands for none (FetchRequest.optionalEpoch)."""
     epoch = getattr(asked, "current_leader_epoch", _NOTHING)
-    is_none = epoch < 0 if hasattr(asked, "fetch_offset") else epoch == _NOTHING
+    is_none = epoch is None or epoch == _NOTHING
     if is_none or epoch == LEADER_EPOCH:
         return Errors.NONE
     return Errors.FENCED_LEADER_EPOCH if epoch < LEADER_EPOCH else Errors.UNKNOWN_LEADER_EPOCH

@@ -122,6 +122,7 @@ OWN_ADAPTERS = (
     "reassignment",
     "replication",
     "runtime",
+    "sessions",
     "storage",
     "transaction",
 )

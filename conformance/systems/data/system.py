@@ -17,8 +17,8 @@ from impl.types import BrokerEndPoint
 from impl.wire.broker import OFFERED, Broker, BrokerConfig
 from impl.wire.entities import Received
 
-_TOPIC = "topic"
-_BEGINNING_MS = 1_700_000_000_000
+TOPIC = "topic"
+BEGINNING_MS = 1_700_000_000_000
 """When each test begins: a system that repeats itself asks no clock of the machine."""
 _VERSIONS: Mapping[str, int] = {api: highest for api, (_, _, highest) in OFFERED.items()}
 
@@ -41,10 +41,12 @@ class MovedTime:
 class LocalPort:
     """A broker in this process; each request is answered before the next is sent."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, partitions: int = 1) -> None:
         endpoint = BrokerEndPoint(0, "localhost", 1)
         self.versions = {**_VERSIONS, "add_partitions_to_txn": 3}
-        self.broker = Broker(BrokerConfig(endpoint, {_TOPIC: 1}), clock, lambda _ms, run: run())
+        self.broker = Broker(
+            BrokerConfig(endpoint, {TOPIC: partitions}), clock, lambda _ms, run: run()
+        )
 
     def offers(self, api: str) -> bool:
         """Whether the broker has the request."""
@@ -84,11 +86,11 @@ class DataSystem:
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """An empty partition."""
-        clock = MockClock(_BEGINNING_MS)
+        clock = MockClock(BEGINNING_MS)
         port = LocalPort(clock)
-        topic_id = port.broker.topic_id(_TOPIC)
+        topic_id = port.broker.topic_id(TOPIC)
         assert topic_id is not None, "the broker was made with the topic"
-        requests = DataRequests(port, _TOPIC, topic_id, 0)
+        requests = DataRequests(port, TOPIC, topic_id, 0)
         self._driven = DrivenPartition(
             requests, lambda _id: port, "t", self._latest_time, MovedTime(clock)
         )

@@ -21,6 +21,9 @@ from conformance.systems.wire.consumer.system import WireConsumerSystem
 from conformance.systems.wire.data.driven import SIGN as _OF_DATA_PATH
 from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
 from conformance.systems.wire.data.reach import lacking as lacking_for_data_path
+from conformance.systems.wire.data.reach import lacking_for_sessions
+from conformance.systems.wire.data.sessions import SIGN as _OF_SESSIONS
+from conformance.systems.wire.data.sessions import SPECIFICATION as SESSIONS
 from conformance.systems.wire.data.system import WireDataSystem
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.produce.reach import BEYOND_REACH, beyond_a_port
@@ -62,7 +65,7 @@ class WireFactory:
         address, security = self._address, self._security
         if _OF_PRODUCE in constants:
             return WireProduceSystem(constants, address, security, self._tolerance())
-        if _OF_DATA_PATH in constants:
+        if _OF_DATA_PATH in constants or _OF_SESSIONS in constants:
             return WireDataSystem(constants, address, security, self._tolerance())
         if _OF_TRANSACTIONS in constants:
             return WireTransactionSystem(constants, address, security, self._tolerance())
@@ -95,7 +98,7 @@ class WireFactory:
         return tuple(
             deviation
             for deviation in self._known.deviations()
-            if deviation.specification in (GROUPS, CONSUMER_GROUPS, DATA_PATH)
+            if deviation.specification in (GROUPS, CONSUMER_GROUPS, DATA_PATH, SESSIONS)
         )
 
     def file(self, name: str) -> Path:
@@ -111,7 +114,7 @@ class WireFactory:
 
     def passes(self, state: Mapping[str, Value]) -> str:
         """A rebalance timeout is the longest of the members': without a member it is 0 ms."""
-        if "answers" in state or "visible" in state or "transactionLog" in state:
+        if state.keys() & {"answers", "answer", "transactionLog"}:
             return ""
         if "groupState" not in state:
             return consumer_group_passes(state)
@@ -133,9 +136,11 @@ class WireFactory:
             )
         if specification == DATA_PATH:
             return self._reason_of_port(lambda port: lacking_for_data_path(port, constants))
+        if specification == SESSIONS:
+            return self._reason_of_port(lambda port: lacking_for_sessions(port, constants))
         if specification != GROUPS:
-            shown = (GROUPS, CONSUMER_GROUPS, PRODUCE, TRANSACTIONS)
-            return f"a port shows {', '.join(shown)} and {DATA_PATH} only"
+            shown = (GROUPS, CONSUMER_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH)
+            return f"a port shows {', '.join(shown)} and {SESSIONS} only"
         settings = settings_of(constants)
         size = self._address.max_size
         if len(settings.members) > settings.maximum_size != size:

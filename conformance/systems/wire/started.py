@@ -26,6 +26,7 @@ from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
+from conformance.systems.wire.data.sessions import SPECIFICATION as SESSIONS
 from conformance.systems.wire.factory import PortSystem, WireFactory
 from conformance.systems.wire.transaction.reach import SPECIFICATION as TRANSACTIONS
 from conformance.tla import Value
@@ -93,7 +94,7 @@ class BrokerFactory:
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
-        if specification in (CONSUMER_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH):
+        if specification in (CONSUMER_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH, SESSIONS):
             return _started(self._release).cannot_take(specification, constants)
         return self._unstarted.cannot_take(specification, constants)
 

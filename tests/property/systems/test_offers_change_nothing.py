@@ -43,7 +43,7 @@ MODELS = (
     "transaction/v1-instances-1-transaction",
     "transaction/v2-instances-1-transaction",
 )
-OFFERS_NOTHING = {"data", "offsets", "positions", "produce", "reassignment", "runtime"}
+OFFERS_NOTHING = {"data", "offsets", "positions", "produce", "reassignment", "runtime", "sessions"}
 """It takes no step by itself: clients and the log do all."""
 
 

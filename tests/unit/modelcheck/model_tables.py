@@ -26,6 +26,7 @@ FAMILIES = (
     "storage",
     "load",
     "data",
+    "sessions",
     "produce",
     "reassignment",
     "transaction",

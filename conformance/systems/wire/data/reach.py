@@ -1,4 +1,4 @@
-"""Which models of DataPathAtPort.tla a broker's port can be driven along."""
+"""Which models of DataPathAtPort.tla and FetchSessions.tla a broker's port can be driven along."""
 
 from __future__ import annotations
 
@@ -50,3 +50,9 @@ def lacking(port: Port, constants: Mapping[str, Value]) -> str:
             api, name, version = _OF_LOOKUPS[lookup]
             needed[api] = (name, version)
     return not_offered(port, needed)
+
+
+def lacking_for_sessions(port: Port, constants: Mapping[str, Value]) -> str:
+    """The same for a model of FetchSessions: sessions came with Fetch 7 (KIP-227)."""
+    deletions = _OF_DELETIONS if constants["Deletions"] is True else {}
+    return not_offered(port, {**_NEEDED, "fetch": ("Fetch", 7), **deletions})

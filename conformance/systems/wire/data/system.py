@@ -1,7 +1,7 @@
-"""Drives any broker's data path through its port, along DataPathAtPort.tla's actions.
+"""Drives any broker's data path through its port, along the actions of DataPathAtPort.tla or of
+FetchSessions.tla.
 
-A partition that nobody has used begins each test. Seen are the answers, and after each step that
-writes what a reader of everything sees (Fetch, ListOffsets).
+Partitions that nobody has used begin each test.
 """
 
 from __future__ import annotations
@@ -14,30 +14,26 @@ from conformance.deviations.tolerance import Tolerance
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
-from conformance.systems.wire.data.driven import (
-    SPECIFICATION,
-    VARIABLES,
-    DrivenPartition,
-    marker_time,
-)
-from conformance.systems.wire.data.reach import lacking
+from conformance.systems.wire.data import driven, sessions
+from conformance.systems.wire.data.driven import DrivenPartition, marker_time
+from conformance.systems.wire.data.reach import lacking, lacking_for_sessions
 from conformance.systems.wire.data.requests import LATEST, DataRequests
+from conformance.systems.wire.data.sessions import DrivenSessions
 from conformance.systems.wire.port import TRANSACTION_KEY, Asked
 from conformance.systems.wire.security import Security
 from conformance.systems.wire.transaction.requests import NONE
 from conformance.tla import Action, Value
 
 _PARTITIONS = 24
-"""Of a topic; each test takes one."""
+"""Of a topic; each test takes one, or as many as its model has: one or two."""
 _LANES = 4
 """Side by side at most: nothing waits for a timer, and each has a topic of its own."""
 _LEADER_SECONDS = 30.0
 
 
 class WireDataSystem:
-    """One partition of a broker at a time; a new one for each test."""
+    """Few partitions of a broker at a time; new ones for each test."""
 
-    variables = VARIABLES
     late = ""
     patience = 0.0
     """A request is answered once it is handled, so nothing is worth to be looked at again."""
@@ -51,11 +47,15 @@ class WireDataSystem:
     ) -> None:
         self.tolerance = tolerance
         self.lanes = min(address.groups, _LANES)
-        self._latest_time = marker_time(constants["Batches"])
+        self._constants = constants
+        self._has_sessions = sessions.SIGN in constants
+        shown = sessions if self._has_sessions else driven
+        self.variables = shown.VARIABLES
         self._broker = WireBroker(address, security)
-        self._broker.require(SPECIFICATION, lacking(self._broker.entry, constants))
+        reason = lacking_for_sessions if self._has_sessions else lacking
+        self._broker.require(shown.SPECIFICATION, reason(self._broker.entry, constants))
         self._unused: list[DataRequests] = []
-        self._driven: DrivenPartition | None = None
+        self._driven: DrivenPartition | DrivenSessions | None = None
 
     def _new_partition(self) -> DataRequests:
         if not self._unused:
@@ -74,13 +74,17 @@ class WireDataSystem:
     # ---- SystemUnderTest -------------------------------------------------------------------
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
-        """A partition and a transactional id that nobody has used."""
+        """Partitions and a transactional id that nobody has used."""
         self._leave()
+        if self._has_sessions:
+            names = sessions.partitions_of(self._constants)
+            self._driven = DrivenSessions({name: self._new_partition() for name in names})
+            return
         self._driven = DrivenPartition(
             self._new_partition(),
             self._coordinator,
             self._broker.new_group_id(),
-            self._latest_time,
+            marker_time(self._constants["Batches"]),
         )
 
     def _coordinator(self, transactional_id: str) -> Asked:
@@ -93,12 +97,12 @@ class WireDataSystem:
                 self._driven.leave()
 
     def apply(self, action: Action) -> None:
-        """See `DrivenPartition.apply`."""
+        """Take one step of the specification."""
         assert self._driven is not None, "a test begins with a reset"
         self._driven.apply(action)
 
     def observe(self) -> Observation:
-        """See `DrivenPartition.observe`."""
+        """What was answered; see the driven partitions."""
         assert self._driven is not None, "a test begins with a reset"
         return self._driven.observe()
 
