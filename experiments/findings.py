@@ -20,7 +20,7 @@ from conformance.kafka.jars import RELEASES, release_of
 from conformance.printable import counted
 from conformance.report import card as cards
 from conformance.report.card import Departure
-from conformance.stages.story import StoryFile, read_story
+from conformance.stages.story import StoryFile, read_story, script_of
 from conformance.story.behaviour import end_lines
 from conformance.systems.kafka.junit import OLDEST, scene_of, signature
 
@@ -163,6 +163,10 @@ def _newest(deviation: Deviation) -> str:
     return max((name for name in deviation.seen if name in RELEASES), key=release_of)
 
 
+_SCRIPTED = frozenset({_AT_PORT, "ConsumerGroup"})
+"""Of these findings each script was run at a broker: tests/e2e/systems/test_script.py."""
+
+
 def _commands(deviation: Deviation, story: StoryFile) -> Iterator[str]:
     release = _newest(deviation)
     path = (TABLE.parent / "paths" / deviation.path).relative_to(ROOT)
@@ -174,6 +178,16 @@ def _commands(deviation: Deviation, story: StoryFile) -> Iterator[str]:
     yield f"    kconform replay {path} --system {system}"
     if _method(story) and release_of(release) >= OLDEST:
         yield f"    kconform story {path} --junit --kafka {release}"
+    if deviation.specification in _SCRIPTED and _is_scripted(story):
+        yield f"    kconform story {path} --script -o finding.py"
+
+
+def _is_scripted(story: StoryFile) -> bool:
+    try:
+        script_of(story)
+    except UserError:
+        return False
+    return True
 
 
 def _steps(story: StoryFile) -> Iterator[str]:

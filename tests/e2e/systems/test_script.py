@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.brokers import PROPERTIES
 from conformance.bugs.fault import load_catalogue, relocated
 from conformance.cli.main import app
 from conformance.kafka.cluster import Cluster, ClusterSettings
@@ -78,21 +79,39 @@ def test_a_script_is_red_at_the_fault_that_it_was_written_of_and_green_without(
     assert "conformance" not in script.read_text()
 
 
-AT_A_PORT = ("max-timestamp-deleted", "stable-below-start")
+DATA_PATH = ("max-timestamp-deleted", "stable-below-start")
+CONSUMER_GROUPS = (
+    "commit-within-assignment-epoch",
+    "empty-group-assigned",
+    "epoch-kept-after-revocation",
+    "first-epoch-two",
+    "join-always-accepted",
+    "own-revocation-released",
+    "pending-revocation-described",
+)
 
 
-@pytest.mark.parametrize("release", ["4.4.0", "3.9.1"])
-def test_a_finding_is_red_on_the_releases_that_have_it(release: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("release", "findings"),
+    [
+        ("4.4.0", (*DATA_PATH, *CONSUMER_GROUPS)),
+        ("4.1.0", CONSUMER_GROUPS),
+        ("3.9.1", DATA_PATH),
+    ],
+)
+def test_a_finding_is_red_on_the_releases_that_have_it(
+    release: str, findings: Sequence[str], tmp_path: Path
+) -> None:
     jars = jars_or_skip(release)
     factory = KafkaFactory(release)
-    table = {each.id: each for each in factory.deviations() if each.id in AT_A_PORT}
-    scripts = {id: tmp_path / f"{id}.py" for id in AT_A_PORT}
-    assert all(write(factory.file(table[id].path), script) for id, script in scripts.items())
+    table = {each.id: each for each in factory.deviations() if each.id in findings}
+    scripts = {name: tmp_path / f"{name}.py" for name in findings}
+    assert all(write(factory.file(table[name].path), script) for name, script in scripts.items())
 
-    with Cluster(jars, tmp_path / "broker", ClusterSettings()) as cluster:
-        ended = {id: run(script, cluster.bootstrap) for id, script in scripts.items()}
+    with Cluster(jars, tmp_path / "broker", ClusterSettings(properties=PROPERTIES)) as cluster:
+        ended = {name: run(script, cluster.bootstrap) for name, script in scripts.items()}
 
-    assert {id for id, each in ended.items() if each.returncode} == {
-        id for id, deviation in table.items() if release in deviation.seen
+    assert {name for name, each in ended.items() if each.returncode} == {
+        name for name, deviation in table.items() if release in deviation.seen
     }
     assert all("AssertionError" in each.stderr for each in ended.values() if each.returncode)

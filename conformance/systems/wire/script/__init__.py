@@ -12,11 +12,13 @@ from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
 from conformance.systems.shared.departing import Unsayable
+from conformance.systems.wire.script.consumer import ConsumerGroupScript
 from conformance.systems.wire.script.data import DataScript
 from conformance.systems.wire.script.group import GroupScript
 
-_KINDS: Mapping[str, type[GroupScript] | type[DataScript]] = MappingProxyType(
-    {"groupRecord": GroupScript, "visible": DataScript}
+_Script = type[GroupScript] | type[ConsumerGroupScript] | type[DataScript]
+_KINDS: Mapping[str, _Script] = MappingProxyType(
+    {"groupRecord": GroupScript, "assignmentEpoch": ConsumerGroupScript, "visible": DataScript}
 )
 """By a variable that only one protocol's specification has."""
 _HERE = Path(__file__).parent
@@ -27,7 +29,7 @@ def script(behaviour: Behaviour, constants: Mapping[str, str], title: str) -> st
     kinds = [kind for sign, kind in _KINDS.items() if sign in behaviour.variables]
     if not kinds:
         raise Unsayable(
-            "scripts are written for groups of the classic protocol and for the data path only"
+            "scripts are written for groups of both protocols and for the data path only"
         )
     written = kinds[0].of(behaviour, constants)
     return Template(_text(written.template)).substitute(

@@ -70,9 +70,9 @@ def test_what_no_script_can_bring_about_is_refused_with_a_reason(story: Path, re
         script_of(read_story(story))
 
 
-@pytest.mark.parametrize("path", ["re-elected-leader", "kafka-19367", "first-epoch-two"])
+@pytest.mark.parametrize("path", ["re-elected-leader", "kafka-19367", "kafka-20634"])
 def test_other_protocols_are_refused(path: str) -> None:
-    with pytest.raises(UserError, match="for groups of the classic protocol and for the data path"):
+    with pytest.raises(UserError, match="for groups of both protocols and for the data path"):
         script_of(read_story(PATHS / f"{path}.itf.json"))
 
 
@@ -89,4 +89,21 @@ def test_a_script_of_the_data_path_reads_as_its_story() -> None:
         'answer = partition.list_offsets("read_committed", -1, "current")',
         "# then",
         'assert answer["offset"] == 1, answer',
+    ]
+
+
+def test_a_script_of_kip_848_counts_epochs_as_the_broker_does() -> None:
+    text = script_of(read_story(PATHS / "pending-revocation-described.itf.json"))
+    compile(text, "pending-revocation-described", "exec")
+
+    lines = [line for line in text.splitlines() if line]
+    assert lines[lines.index("group = Group(new_topic())") :] == [
+        "group = Group(new_topic())",
+        'group.begins_with(1, group.heartbeat("m2", 0, set()))',
+        'group.heartbeat("m2", 1, {0, 1})',
+        'group.heartbeat("m1", 0, set())',
+        "# when",
+        'answer = group.heartbeat("m2", 1)',
+        "# then",
+        'assert partitions_of(group.member("m2").assignment) == {1}, group.member("m2")',
     ]
