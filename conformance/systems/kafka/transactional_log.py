@@ -38,7 +38,7 @@ _Transaction = tuple[int, int, int]
 """Producer, first and last offset."""
 
 
-class _BridgeLog(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeTransactionalLog(msgspec.Struct, frozen=True, array_like=True):
     """All of it: TransactionalLogs.java."""
 
     records: tuple[tuple[str, int], ...]
@@ -51,7 +51,7 @@ class _BridgeLog(msgspec.Struct, frozen=True, array_like=True):
     delivered: frozenset[int]
 
 
-_as_view = msgspec.json.Decoder(_BridgeLog).decode
+_as_view = msgspec.json.Decoder(_BridgeTransactionalLog).decode
 
 
 @cache

@@ -137,9 +137,9 @@ class ConsumerGroupScript:
 
     def _answered_commit(self, wanted: Fn) -> str:
         before = fn(self.scene.of(len(self.scene) - 2, "commit", self._last.args[0]))
-        taken = words.sorted_numbers(wanted["partitions"])
+        accepted = words.sorted_numbers(wanted["partitions"])
         answers = {
-            partition: _NONE if partition in taken else str(wanted["error"])
+            partition: _NONE if partition in accepted else str(wanted["error"])
             for partition in words.sorted_numbers(before["partitions"])
         }
         return f"assert answer == {answers}, answer"

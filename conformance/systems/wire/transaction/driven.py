@@ -96,8 +96,12 @@ class DrivenTransaction:
             "ProduceBlocked": self._produce_blocked,
             "RepeatMarker": lambda p, t, _e: self._mark_again(p, t, refused=False),
             "RefuseMarker": lambda p, t, _e: self._mark_again(p, t, refused=True),
-            "RefuseForged": self._refuse_forged,
-            "RefuseForgedBatch": self._refuse_forged_batch,
+            "RefuseForged": lambda _, kind, error: self._refuse_forged(
+                self._forged.to_coordinator, kind, error
+            ),
+            "RefuseForgedBatch": lambda p, kind, error: self._refuse_forged(
+                self._forged.to_leader, self.look.place_of(p), kind, error
+            ),
             "RefuseForgedMarker": self._refuse_forged_marker,
             "BrokerWrites": self._marker_is_written,
             _COMPLETED: self._completes,
@@ -296,13 +300,9 @@ class DrivenTransaction:
 
     # ---- requests that no client sends -----------------------------------------------------
 
-    def _refuse_forged(self, _coordinator: str, kind: str, error: str) -> None:
+    def _refuse_forged(self, send: Callable[..., None], *arguments: object) -> None:
         self.look.forget()
-        self._forged.to_coordinator(kind, error, self.look.epoch)
-
-    def _refuse_forged_batch(self, partition: str, kind: str, error: str) -> None:
-        self.look.forget()
-        self._forged.to_leader(self.look.place_of(partition), kind, error, self.look.epoch)
+        send(*arguments, self.look.epoch)
 
     def _refuse_forged_marker(self, partition: str, _kind: str, error: str) -> None:
         self.look.forget()
