@@ -16,6 +16,7 @@ from impl.consumer.completed_fetch import CompletedFetch
 from impl.end_transaction_marker import EndTransactionMarker, deserialize
 from impl.errors import OffsetOutOfRangeException
 from impl.log_types import FetchIsolation
+from impl.producer_state.producer_append_info import AppendOrigin
 from impl.producer_state.producer_state_manager import ProducerStateManagerConfig
 from impl.records import MemoryRecords, ProducerInfo, Record, RecordBatch
 from impl.types import LogOffsetMetadata
@@ -128,7 +129,7 @@ class TransactionalLogSystem(RewindingSystem):
     def _append_marker(self, name: str, kind: str) -> None:
         marker = EndTransactionMarker(kind == "Committed", _COORDINATOR_EPOCH)
         records = marker.memory_records(0, self._ids[name], _EPOCH)
-        self._log.append_as_leader(records, _LEADER_EPOCH)
+        self._log.append_as_leader(records, _LEADER_EPOCH, origin=AppendOrigin.COORDINATOR)
 
     def _advance(self, offset: int) -> None:
         self._log.maybe_increment_high_watermark(LogOffsetMetadata(offset))

@@ -20,6 +20,7 @@ from tests.kafka_needed import jars_or_skip
 
 ROOT = Path(__file__).resolve().parents[3]
 SYSTEMS = ROOT / "conformance" / "systems"
+KFAKE = ROOT / "docs" / "cards" / "kfake"
 DELAY = 1_500
 
 
@@ -77,6 +78,28 @@ def test_a_script_is_red_at_the_fault_that_it_was_written_of_and_green_without(
     assert (red.returncode, green.returncode) == (1, 0), (red.stderr, green.stderr)
     assert "AssertionError" in red.stderr
     assert "conformance" not in script.read_text()
+
+
+def test_scripts_of_transactions_are_green_at_a_server_of_ours_and_red_where_a_commit_aborts(
+    tmp_path: Path,
+) -> None:
+    """The stories are those of kfake, which departs elsewhere."""
+    stories = sorted(KFAKE.glob("transaction-*.itf.json"))
+    scripts = [tmp_path / f"{number}.py" for number, _ in enumerate(stories)]
+    assert all(write(story, script) for story, script in zip(stories, scripts, strict=True))
+    commits = [script for script in scripts if "(0, True)" in script.read_text()]
+    faults = load_catalogue(SYSTEMS / "transaction" / "faults.toml").faults
+    (aborts_commits,) = (each for each in faults if each.id == "Y17")
+
+    with served() as address:
+        green = [run(script, address) for script in scripts]
+    with relocated(aborts_commits) as folder, served(folder) as address:
+        red = [run(script, address) for script in commits]
+
+    assert [each.returncode for each in green] == [0] * len(scripts), green
+    assert commits
+    assert [each.returncode for each in red] == [1] * len(commits), red
+    assert all("AssertionError" in each.stderr for each in red)
 
 
 DATA_PATH = ("max-timestamp-deleted", "stable-below-start")

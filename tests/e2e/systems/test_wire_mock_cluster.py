@@ -12,6 +12,7 @@ import pytest
 
 from experiments.wire_brokers import MOCK_METADATA
 from tests.e2e.commands import in_child
+from tests.e2e.systems.test_script import run, served, write
 from tests.e2e.systems.test_wire import replay
 
 pytestmark = pytest.mark.skipif(
@@ -50,6 +51,13 @@ def test_a_topic_is_made_by_the_question_for_its_metadata(
 
     assert code == 1, output
     assert "Produce(0, 1): state not allowed" in output
+    script = tmp_path / "script.py"
+    assert any(write(story, script) for story in sorted(tmp_path.rglob("*.itf.json")))
+    red = run(script, system.removeprefix("wire:").partition("?")[0])
+    with served() as address:
+        green = run(script, address)
+    assert (red.returncode, green.returncode) == (1, 0), (red.stderr, green.stderr)
+    assert "AssertionError" in red.stderr
 
 
 def test_an_answer_that_cannot_be_read_is_the_brokers_fault(mock_cluster: str) -> None:

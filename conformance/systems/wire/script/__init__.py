@@ -15,10 +15,18 @@ from conformance.systems.shared.departing import Unsayable
 from conformance.systems.wire.script.consumer import ConsumerGroupScript
 from conformance.systems.wire.script.data import DataScript
 from conformance.systems.wire.script.group import GroupScript
+from conformance.systems.wire.script.produce import ProduceScript
+from conformance.systems.wire.script.transaction import TransactionScript
 
-_Script = type[GroupScript] | type[ConsumerGroupScript] | type[DataScript]
-_KINDS: Mapping[str, _Script] = MappingProxyType(
-    {"groupRecord": GroupScript, "assignmentEpoch": ConsumerGroupScript, "visible": DataScript}
+_Script = GroupScript | ConsumerGroupScript | TransactionScript | ProduceScript | DataScript
+_KINDS: Mapping[str, type[_Script]] = MappingProxyType(
+    {
+        "groupRecord": GroupScript,
+        "assignmentEpoch": ConsumerGroupScript,
+        "lowest": TransactionScript,
+        "snapshots": ProduceScript,
+        "visible": DataScript,
+    }
 )
 """By a variable that only one protocol's specification has."""
 _HERE = Path(__file__).parent
@@ -29,7 +37,8 @@ def script(behaviour: Behaviour, constants: Mapping[str, str], title: str) -> st
     kinds = [kind for sign, kind in _KINDS.items() if sign in behaviour.variables]
     if not kinds:
         raise Unsayable(
-            "scripts are written for groups of both protocols and for the data path only"
+            "scripts are written for groups of both protocols, for idempotent produce, and for "
+            "transactions and the data path at a port only"
         )
     written = kinds[0].of(behaviour, constants)
     return Template(_text(written.template)).substitute(

@@ -72,7 +72,7 @@ def test_what_no_script_can_bring_about_is_refused_with_a_reason(story: Path, re
 
 @pytest.mark.parametrize("path", ["re-elected-leader", "kafka-19367", "kafka-20634"])
 def test_other_protocols_are_refused(path: str) -> None:
-    with pytest.raises(UserError, match="for groups of both protocols and for the data path"):
+    with pytest.raises(UserError, match="for groups of both protocols, for idempotent produce"):
         script_of(read_story(PATHS / f"{path}.itf.json"))
 
 
@@ -106,4 +106,24 @@ def test_a_script_of_kip_848_counts_epochs_as_the_broker_does() -> None:
         'answer = group.heartbeat("m2", 1)',
         "# then",
         'assert partitions_of(group.member("m2").assignment) == {1}, group.member("m2")',
+    ]
+
+
+def test_a_script_of_transactions_reads_as_its_story() -> None:
+    name = "transaction-port-v1-replay-ProduceBlocked-not-allowed-highWatermark-log-producers"
+    text = script_of(read_story(KFAKE / f"{name}.itf.json"))
+    compile(text, name, "exec")
+
+    lines = [line for line in text.splitlines() if line]
+    assert lines[lines.index('transactions = Transactions("p")') : -3] == [
+        'transactions = Transactions("p")',
+        'transactions.add_partition("p", 0)',
+        'transactions.produce("p", 0, 0, 1)',
+        "transactions.end(0, False)",
+        'transactions.produce("p", 0, 0, 1)',
+        'transactions.add_partition("p", 0)',
+        "# when",
+        'transactions.produce("p", 0, 1, 2)',
+        "# then",
+        'assert transactions.log("p") == ["1 0", "Aborted"], transactions.log("p")',
     ]
