@@ -187,10 +187,8 @@ class _Paths:
         needed = [table.get(name) for name in saved.deviations]
         context = [item for item in needed if item is not None and self.stands(item)]
         lacking = len(context) < len(needed)
-        # What another part of the system does otherwise is not what this path is about.
-        context += [item for item in table.values() if self._of_another_part(item, deviation)]
+        result, context = self._followed(deviation, saved, context)
         shown = replace(shown, judged_with=tuple(context))
-        result = self._follow(saved, context)
         divergence, reason = result.divergence, result.not_driven or result.late
         if reason:
             return replace(shown, reason=reason)
@@ -214,6 +212,29 @@ class _Paths:
         return replace(
             shown, presence=Presence.SEEN, consequence=self._consequence(deviation, context)
         )
+
+    def _followed(
+        self, deviation: Deviation, saved: SavedDivergence, needed: Sequence[Deviation]
+    ) -> tuple[PathResult, list[Deviation]]:
+        """Drive the path, and by which deviations it was judged.
+
+        What another part of the system does otherwise is not what the path is about. Of a release
+        that no table names it is taken from the release before; where the path then ends early, one
+        of those may be gone.
+        """
+        others = [
+            item for item in self.known.deviations() if self._of_another_part(item, deviation)
+        ]
+        doubted = [item for item in others if self._word(item) is None]
+        first: tuple[PathResult, list[Deviation]] | None = None
+        for gone in (None, *doubted):
+            context = [*needed, *(item for item in others if item is not gone)]
+            result = self._follow(saved, context)
+            if result.divergence is None or result.divergence.step == len(saved.actions):
+                return result, context
+            first = first or (result, context)
+        assert first is not None, "one context was tried"
+        return first
 
     def _of_another_part(self, item: Deviation, deviation: Deviation) -> bool:
         if item.part == deviation.part:

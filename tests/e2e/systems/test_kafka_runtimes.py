@@ -6,8 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.stages.context import Context, one_model, with_constants, workbench
+from conformance.stages.context import (
+    Context,
+    bench_maker,
+    one_model,
+    with_constants,
+    workbench,
+)
 from conformance.stages.deviations import Presence, deviations
+from conformance.stages.presence import PresenceRecord
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.kafka import KafkaFactory, KafkaRuntimeSystem
@@ -113,3 +120,16 @@ def test_a_step_without_its_event_is_refused(driven: KafkaRuntimeSystem) -> None
 def test_releases_before_the_runtime_do_not_take_its_models() -> None:
     assert "before 4.0" in KafkaFactory("3.8.1").cannot_take("CoordinatorStore", {})
     assert KafkaFactory("4.0.0").cannot_take("CoordinatorStore", {}) == ""
+
+
+def test_what_a_patch_release_has_mended_leads_no_other_path_astray(context: Context) -> None:
+    """No table names 4.3.1: KAFKA-20634, which the release before it has, is gone there."""
+    jars_or_skip("4.3.1")
+    name, factory = "kafka-4.3.1", KafkaFactory("4.3.1")
+    (deviation,) = (each for each in factory.deviations() if each.id == "KAFKA-20115")
+    maker = bench_maker(context, name, factory, (deviation,))
+
+    shown = PresenceRecord().result(name, factory, deviation, maker)
+
+    assert shown.presence is Presence.GONE
+    assert "KAFKA-20634" not in {each.id for each in shown.judged_with}
