@@ -12,14 +12,14 @@ from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
 from conformance.systems.shared.departing import Unsayable
+from conformance.systems.wire.script.base import PortScript
 from conformance.systems.wire.script.consumer import ConsumerGroupScript
 from conformance.systems.wire.script.data import DataScript
 from conformance.systems.wire.script.group import GroupScript
 from conformance.systems.wire.script.produce import ProduceScript
 from conformance.systems.wire.script.transaction import TransactionScript
 
-_Script = GroupScript | ConsumerGroupScript | TransactionScript | ProduceScript | DataScript
-_KINDS: Mapping[str, type[_Script]] = MappingProxyType(
+_KINDS: Mapping[str, type[PortScript]] = MappingProxyType(
     {
         "groupRecord": GroupScript,
         "assignmentEpoch": ConsumerGroupScript,

@@ -6,12 +6,11 @@ What members do by themselves is not in it, and no timer is waited for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
-from conformance.story.behaviour import Behaviour
-from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
+from conformance.systems.shared.departing import Unsayable, fn
 from conformance.systems.shared.group import words
+from conformance.systems.wire.script.base import PortScript
 from conformance.tla import Action, Fn, Value
 
 _HEARTBEATS = frozenset({"HandleHeartbeat", "RefuseHeartbeat", "HandleLeave", "HandleStaticLeave"})
@@ -34,57 +33,33 @@ _OF_A_MEMBER: Mapping[str, str] = MappingProxyType(
 _NONE = "NONE"
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerGroupScript:
-    """The lines of a script."""
+class ConsumerGroupScript(PortScript):
+    """Of a group of KIP-848."""
 
     template = "consumer.py.txt"
-    scene: DepartingPath
-    constants: Mapping[str, str]
-
-    @classmethod
-    def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> ConsumerGroupScript:
-        """Of a divergence. Unsayable if the behaviour is none."""
-        return cls(DepartingPath(behaviour), constants)
+    names_answer = True
 
     @property
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to the model."""
         return {"partitions": words.partitions_of(self.constants)}
 
-    def lines(self) -> Iterator[str]:
-        """Given, when, then. Unsayable if nothing of what differs is seen at a port."""
-        last = len(self.scene) - 1
-        begun = False
-        for number in range(1, last):
-            line = self._step(number)
-            epoch = self.scene.value(number, "groupEpoch")
-            if line and not begun and epoch:
-                begun = True
-                yield f"group.begins_with({epoch}, {line})"
-            elif line:
-                yield line
-        asked = self._step(last)
-        asserted = list(self._then()) if asked else []
-        if not asserted:
-            names = ", ".join(sorted(name for name, _, _ in self.scene.differing()))
-            raise Unsayable(f"nobody sees at a port what differs at its end: {names}")
-        yield from ("", "# when", f"answer = {asked}", "", "# then", *asserted)
-
     # ---- steps -------------------------------------------------------------------------------
 
-    def _step(self, number: int) -> str:
-        """What is asked in a step; empty if that is nothing."""
+    def _step(self, number: int) -> Iterator[str]:
         action = self.scene.action(number)
         if action.name in _UNSEEN:
-            return ""
+            return
         if action.name not in (*_HEARTBEATS, "HandleCommit"):
             raise Unsayable(f"at a port it cannot be brought about at will: {action}")
         member = action.args[0]
         instance = words.instances(self.constants).get(str(member))
         named = [f"instance={words.text(instance)}"] if instance else []
         ask = self._commit if action.name == "HandleCommit" else self._heartbeat
-        return ask(number, member, named)
+        before, epoch = (self.scene.value(at, "groupEpoch") for at in (number - 1, number))
+        is_first = not before and epoch and number < len(self.scene) - 1
+        asked = ask(number, member, named)
+        yield f"group.begins_with({epoch}, {asked})" if is_first else asked
 
     def _heartbeat(self, number: int, member: Value, named: list[str]) -> str:
         request = fn(self.scene.of(number - 1, "channel", member))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
-from conformance.story.behaviour import Behaviour
-from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
+from conformance.systems.shared.departing import Unsayable, fn
 from conformance.systems.shared.group import words
-from conformance.tla import Action, Fn, Value
+from conformance.systems.wire.script.base import PortScript
+from conformance.tla import Fn, Value
 
 _TAKEN = "TakeAnswer"
 """A client goes on once it has its answer."""
@@ -31,45 +30,26 @@ _BOUNDS = ("start", "end")
 """Of the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataScript:
-    """The lines of a script."""
+class DataScript(PortScript):
+    """Of one partition on the data path."""
 
     template = "data.py.txt"
-    scene: DepartingPath
+    names_answer = True
 
-    @classmethod
-    def of(cls, behaviour: Behaviour, _constants: Mapping[str, str]) -> DataScript:
-        """Of a divergence. Unsayable if the behaviour is none."""
-        return cls(DepartingPath(behaviour))
-
-    @property
-    def placeholders(self) -> Mapping[str, str]:
-        """None: a partition is as the template has it."""
-        return {}
-
-    def lines(self) -> Iterator[str]:
-        """Given, when, then. Unsayable if nothing of what differs is asked for."""
-        last = len(self.scene) - 1
-        for number in range(1, last):
-            yield from self._step(self.scene.action(number))
-        steps = list(self._step(self.scene.action(last), "answer = "))
-        asserted = [line for say in (self._answer, self._bounds) for line in say()]
-        if not asserted:
-            names = ", ".join(sorted(name for name, _, _ in self.scene.differing()))
-            raise Unsayable(f"no request asks for what differs at its end: {names}")
-        yield from ("", "# when", *steps, "", "# then", *asserted)
-
-    @staticmethod
-    def _step(action: Action, before: str = "") -> Iterator[str]:
+    def _step(self, number: int) -> Iterator[str]:
+        action = self.scene.action(number)
         if action.name == _TAKEN:
             return
         method = _METHODS.get(action.name)
         if method is None:
             raise Unsayable(f"it has no words for the step {action}")
-        yield before + words.call(f"partition.{method}", *map(_python, action.args))
+        yield words.call(f"partition.{method}", *map(_python, action.args))
 
     # ---- the end -----------------------------------------------------------------------------
+
+    def _then(self) -> Iterator[str]:
+        yield from self._answer()
+        yield from self._bounds()
 
     def _differing(self, variable: str) -> Iterator[tuple[Fn, Fn]]:
         for name, expected, actual in self.scene.differing():

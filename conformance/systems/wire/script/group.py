@@ -6,12 +6,11 @@ What the broker shows to nobody is not asserted, and no timer but the initial de
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
-from conformance.story.behaviour import Behaviour
-from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
+from conformance.systems.shared.departing import Unsayable, fn
 from conformance.systems.shared.group import words
 from conformance.systems.shared.group.settings import INITIAL_DELAY_MS
+from conformance.systems.wire.script.base import PortScript
 from conformance.tla import Action, Fn, Value
 
 _UNSEEN = frozenset(
@@ -22,18 +21,11 @@ _UNSEEN = frozenset(
 _ANSWERS = frozenset({"JoinGroupResponse", "SyncGroupResponse"})
 
 
-@dataclass(frozen=True, slots=True)
-class GroupScript:
-    """The lines of a script."""
+class GroupScript(PortScript):
+    """Of a group of the classic protocol."""
 
     template = "group.py.txt"
-    scene: DepartingPath
-    constants: Mapping[str, str]
-
-    @classmethod
-    def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> GroupScript:
-        """Of a divergence. Unsayable if the behaviour is none."""
-        return cls(DepartingPath(behaviour), constants)
+    names_answer = False
 
     @property
     def placeholders(self) -> Mapping[str, str]:
@@ -49,19 +41,8 @@ class GroupScript:
     def _instances(self) -> Mapping[str, str]:
         return words.instances(self.constants)
 
-    def lines(self) -> Iterator[str]:
-        """Given, when, then. Unsayable if nothing of what differs is seen at a port."""
-        yield from map(self._process, words.members(self.constants))
-        last = len(self.scene) - 1
-        for number in range(1, last + 1):
-            if number == last:
-                yield from ("", "# when")
-            yield from self._step(number)
-        asserted = list(self._then())
-        if not asserted:
-            names = ", ".join(sorted(name for name, _, _ in self.scene.differing()))
-            raise Unsayable(f"nobody sees at a port what differs at its end: {names}")
-        yield from ("", "# then", *asserted)
+    def _start(self) -> Iterator[str]:
+        return map(self._process, words.members(self.constants))
 
     def _process(self, member: str) -> str:
         """A consumer's process begins: it knows nothing, and has new connections."""

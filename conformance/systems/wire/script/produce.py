@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from conformance.story.behaviour import Behaviour
-from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
+from conformance.systems.shared.departing import Unsayable, fn
 from conformance.systems.shared.group import words
+from conformance.systems.wire.script.base import PortScript
 from conformance.tla import Fn, Value
 
 _UNSEEN = frozenset({"Send", "Acknowledge", "Bump"})
 """What a producer does by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProduceScript:
-    """The lines of a script."""
+class ProduceScript(PortScript):
+    """Of an idempotent producer."""
 
     template = "produce.py.txt"
-    scene: DepartingPath
-
-    @classmethod
-    def of(cls, behaviour: Behaviour, _constants: Mapping[str, str]) -> ProduceScript:
-        """Of a divergence. Unsayable if the behaviour is none."""
-        return cls(DepartingPath(behaviour))
-
-    @property
-    def placeholders(self) -> Mapping[str, str]:
-        """None: a producer is as the template has it."""
-        return {}
-
-    def lines(self) -> Iterator[str]:
-        """Given, when, then. Unsayable if nothing of what differs is seen at a port."""
-        last = len(self.scene) - 1
-        asked = [line for number in range(1, last + 1) for line in self._step(number)]
-        asserted = list(self._then())
-        if not asserted or self.scene.action(last).name in _UNSEEN:
-            names = ", ".join(sorted(name for name, _, _ in self.scene.differing()))
-            raise Unsayable(f"nobody sees at a port what differs at its end: {names}")
-        yield from (*asked[:-1], "", "# when", f"answer = {asked[-1]}", "", "# then", *asserted)
+    names_answer = True
 
     # ---- steps -------------------------------------------------------------------------------
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Self
 
 from conformance.story.behaviour import Behaviour
-from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
+from conformance.systems.shared.departing import Unsayable, fn
 from conformance.systems.shared.group import words
+from conformance.systems.wire.script.base import PortScript
 from conformance.tla import Fn, Value
 
 _OF_CLIENTS = ("Begins", "Sends", "Ends", "Takes")
@@ -26,20 +27,18 @@ _PRODUCER: Mapping[str, str] = MappingProxyType(
 epochs of the coordinator than the specification."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionScript:
-    """The lines of a script."""
+class TransactionScript(PortScript):
+    """Of one transactional id."""
 
     template = "transaction.py.txt"
-    scene: DepartingPath
-    constants: Mapping[str, str]
+    names_answer = False
 
     @classmethod
-    def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> TransactionScript:
-        """Of a divergence. Unsayable if the behaviour is none."""
+    def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> Self:
+        """Of a divergence. Unsayable if offsets are committed in a transaction, too."""
         if constants.get("OffsetsPartitions") != "{}":
             raise Unsayable("it has no words for offsets that are committed in a transaction")
-        return cls(DepartingPath(behaviour), constants)
+        return super().of(behaviour, constants)
 
     @property
     def placeholders(self) -> Mapping[str, str]:
@@ -51,15 +50,6 @@ class TransactionScript:
             "produce": "12" if is_version_2 else "9",
             "end": "5" if is_version_2 else "3",
         }
-
-    def lines(self) -> Iterator[str]:
-        """Given, when, then. Unsayable if nothing of what differs is seen at a port."""
-        asked = [line for number in range(1, len(self.scene)) for line in self._step(number)]
-        asserted = list(self._then())
-        if not (asked and asserted):
-            names = ", ".join(sorted(name for name, _, _ in self.scene.differing()))
-            raise Unsayable(f"nobody sees at a port what differs at its end: {names}")
-        yield from (*asked[:-1], "", "# when", asked[-1], "", "# then", *asserted)
 
     # ---- steps -------------------------------------------------------------------------------
 
