@@ -44,6 +44,7 @@ def script(behaviour: Behaviour, constants: Mapping[str, str], title: str) -> st
     return Template(_text(written.template)).substitute(
         title=title,
         connection=_text("connection.py.txt"),
+        leader=_text("leader.py.txt"),
         script="\n".join(written.lines()),
         **written.placeholders,
     )

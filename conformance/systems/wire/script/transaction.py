@@ -47,7 +47,7 @@ class TransactionScript(PortScript):
         is_version_2 = self.constants.get("Version2") == "TRUE"
         return {
             "partitions": ", ".join(map(words.text, sorted(names))),
-            "produce": "12" if is_version_2 else "9",
+            "produce": "12" if is_version_2 else "7",
             "end": "5" if is_version_2 else "3",
         }
 
