@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from conformance.kafka.entities import make, module_of
+from conformance.systems.protocol import ActionRefused
 from conformance.systems.wire.port import Asked
 
 _NEWEST_BY_NAME: Mapping[str, int] = MappingProxyType({"produce": 12, "fetch": 12})
@@ -36,3 +37,9 @@ class TopicRequests:
     def named(self, kind: Any, **values: object) -> Any:
         """A request's topic, by name or by id (KIP-516), as its version wants."""
         return make(kind, name=self.topic, topic=self.topic, topic_id=self.topic_id, **values)
+
+
+def expect(request: str, answered: str, error: str = "NONE") -> None:
+    """Raises ActionRefused unless the request was answered so."""
+    if answered != error:
+        raise ActionRefused(f"{request} was answered {answered}, not {error}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from conformance.kafka.batches import keyed_batch
-from conformance.systems.protocol import ActionRefused, Observation, step_of
+from conformance.systems.protocol import Observation, step_of
 from conformance.systems.wire.data.requests import (
     EARLIEST,
     LATEST,
@@ -17,6 +17,7 @@ from conformance.systems.wire.data.requests import (
     Listed,
 )
 from conformance.systems.wire.port import COORDINATOR_SECONDS, Asked
+from conformance.systems.wire.topic import expect
 from conformance.systems.wire.transaction.requests import NONE, FetchedRecord
 from conformance.tla import Action, Fn, Value
 
@@ -157,7 +158,7 @@ class DrivenPartition:
             added = self._requests.of_transactions().add_partition(
                 self._coordinator, self._transactional_id, producer, self._requests.index
             )
-            _expect("AddPartitionsToTxn", added)
+            expect("AddPartitionsToTxn", added)
             self._is_open = True
         done = self._requests.produce(self._batch(times, *producer), -1, self._transactional_id)
         self._sequence += len(times)
@@ -170,7 +171,7 @@ class DrivenPartition:
         error, _ = self._requests.of_transactions().end(
             self._coordinator, self._transactional_id, self.producer, commits=commits
         )
-        _expect("EndTxn", error)
+        expect("EndTxn", error)
         self._is_open = False
         self._await_end(end + 1)
         self._look()
@@ -264,8 +265,3 @@ class DrivenPartition:
 
 def _is_committed(isolation: str) -> bool:
     return isolation == "read_committed"
-
-
-def _expect(request: str, error: str) -> None:
-    if error != NONE:
-        raise ActionRefused(f"{request} was answered {error}")

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from conformance.kafka.batches import keyed_batch
 from conformance.kafka.entities import NO_TIME, make
-from conformance.systems.protocol import ActionRefused, Observation, step_of
+from conformance.systems.protocol import Observation, step_of
 from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.wire.data.driven import WallClock
 from conformance.systems.wire.data.requests import NO_EPOCH, DataRequests
+from conformance.systems.wire.topic import expect
 from conformance.systems.wire.transaction.requests import NONE, records_of
 from conformance.tla import Action, Fn, Value
 
@@ -128,12 +129,12 @@ class DrivenSessions:
 
     def _produce(self, name: int) -> None:
         batch = keyed_batch([(None, b"v")], first_ms=int(self._clock.time()) * 1_000)
-        _expect("Produce", self._partitions[name].produce(batch, _ALL).error)
+        expect("Produce", self._partitions[name].produce(batch, _ALL).error)
 
     def _delete_records(self, name: int) -> None:
         self._starts[name] += 1
         done = self._partitions[name].delete_records(self._starts[name])
-        _expect("DeleteRecords", done.error)
+        expect("DeleteRecords", done.error)
 
     def _fetch_full(self, names: frozenset[int], offset: int) -> None:
         done = self._fetch("FetchFull", _INITIAL_EPOCH, names, offset)
@@ -189,8 +190,3 @@ class DrivenSessions:
 
     def _take_answer(self) -> None:
         self._answer = _NO_ANSWER
-
-
-def _expect(request: str, error: str) -> None:
-    if error != NONE:
-        raise ActionRefused(f"{request} was answered {error}")

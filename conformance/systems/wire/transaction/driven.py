@@ -12,6 +12,7 @@ from conformance.systems.shared.transaction.instance import (
     TransactionBatch,
     instance_of,
 )
+from conformance.systems.wire.topic import expect
 from conformance.systems.wire.transaction.forged import ForgedRequests
 from conformance.systems.wire.transaction.look import DrivenId, Look, RecordOrigin
 from conformance.systems.wire.transaction.requests import (
@@ -154,7 +155,7 @@ class DrivenTransaction:
         """Who has no answer yet asks once more."""
         instance = self._instances[client]
         if (client, instance.txn, partition) not in self._notes.added:
-            self._expect("AddPartitionsToTxn", self._add(client, partition))
+            expect("AddPartitionsToTxn", self._add(client, partition))
         self._instances[client] = instance.with_added(partition)
 
     def _take_end(self, client: str, _coordinator: str) -> None:
@@ -172,16 +173,12 @@ class DrivenTransaction:
         self.look.forget()
         self.is_quiet, self._last_of_broker = False, until
 
-    def _expect(self, request: str, error: str) -> None:
-        if error != NONE:
-            raise ActionRefused(f"{request} was answered {error}")
-
     def _request_producer_id(self, _coordinator: str, client: str) -> None:
         self._under_way(_ACKNOWLEDGED)
         error, producer_id, epoch = self._requests.init_producer_id(
             self._driven.coordinator, self._driven.name
         )
-        self._expect("InitProducerId", error)
+        expect("InitProducerId", error)
         if producer_id != self._driven.producer_id:
             raise ActionRefused(f"InitProducerId gave another producer id, {producer_id}")
         self._notes.given[client] = epoch
@@ -209,7 +206,7 @@ class DrivenTransaction:
     def _request_partition(self, _coordinator: str, client: str, partition: str) -> None:
         self._goes_on_with(self._instances[client].txn)
         self._under_way(_ACKNOWLEDGED)
-        self._expect("AddPartitionsToTxn", self._add(client, partition))
+        expect("AddPartitionsToTxn", self._add(client, partition))
         self._notes.added.add((client, self._instances[client].txn, partition))
 
     def _goes_on_with(self, txn: int) -> None:
@@ -231,7 +228,7 @@ class DrivenTransaction:
         error, epoch = self._requests.end(
             self._driven.coordinator, self._driven.name, producer, commits=commits
         )
-        self._expect("EndTxn", error)
+        expect("EndTxn", error)
         self._notes.answered[txn] = epoch
 
     def _produce(self, partition: str, txn: int, sequence: int, *, first: bool) -> None:
@@ -241,7 +238,7 @@ class DrivenTransaction:
             self._goes_on_with(txn)
         self._under_way(_APPENDED)
         self.is_quiet = not first
-        self._expect("Produce", self._write(batch))
+        expect("Produce", self._write(batch))
         self._notes.written.add(batch)
 
     def _write(self, batch: TransactionBatch) -> str:

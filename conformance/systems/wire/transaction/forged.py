@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from conformance.kafka.batches import keyed_batch
-from conformance.systems.protocol import ActionRefused
+from conformance.systems.wire.topic import expect
 from conformance.systems.wire.transaction.look import BrokerPartition, DrivenId
 from conformance.systems.wire.transaction.requests import (
     CONTROL,
@@ -54,12 +54,12 @@ class ForgedRequests:
     def to_coordinator(self, kind: str, error: str, epoch: int) -> None:
         """Raises ActionRefused unless the answer is this error."""
         answered = self._to_coordinator[kind]((self._driven.producer_id, epoch))
-        _expect(kind, answered, error)
+        expect(kind, answered, error)
 
     def to_leader(self, place: BrokerPartition, kind: str, error: str, epoch: int) -> None:
         """Raises ActionRefused unless the answer is this error."""
         answered = self._to_leader[kind](place, (self._driven.producer_id, epoch))
-        _expect(kind, answered, error)
+        expect(kind, answered, error)
 
     def marker(
         self, place: BrokerPartition, error: str, epoch: int, coordinator_epoch: int
@@ -67,7 +67,7 @@ class ForgedRequests:
         """A commit of an earlier coordinator. Raises as the others do."""
         producer = (self._driven.producer_id, epoch + _LATER)
         answered = self._requests.write_marker(place, producer, coordinator_epoch - 1, commits=True)
-        _expect("WriteTxnMarkers", answered, error)
+        expect("WriteTxnMarkers", answered, error)
 
     def _end(self, producer: Producer) -> str:
         driven = self._driven
@@ -112,8 +112,3 @@ def _another(producer: Producer) -> Producer:
 
 def _later(producer: Producer) -> Producer:
     return producer[0], producer[1] + _LATER
-
-
-def _expect(kind: str, answered: str, error: str) -> None:
-    if answered != error:
-        raise ActionRefused(f"{kind} was answered {answered}, not {error}")
