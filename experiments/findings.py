@@ -163,6 +163,11 @@ def _newest(deviation: Deviation) -> str:
     return max((name for name in deviation.seen if name in RELEASES), key=release_of)
 
 
+def kind_of(deviation: Deviation) -> str:
+    """The kind of system that shows a deviation of Kafka's broker."""
+    return "broker" if deviation.specification == _AT_PORT else "kafka"
+
+
 _SCRIPTED = frozenset({_AT_PORT, "ConsumerGroup"})
 """Of these findings each script was run at a broker: tests/e2e/systems/test_script.py."""
 
@@ -170,11 +175,10 @@ _SCRIPTED = frozenset({_AT_PORT, "ConsumerGroup"})
 def _commands(deviation: Deviation, story: StoryFile) -> Iterator[str]:
     release = _newest(deviation)
     path = (TABLE.parent / "paths" / deviation.path).relative_to(ROOT)
-    kind = "broker" if deviation.specification == _AT_PORT else "kafka"
     if deviation.part == "client":
         system = f"kafka-{_COORDINATOR[deviation.specification]}+client-{release}"
     else:
-        system = f"{kind}-{release}"
+        system = f"{kind_of(deviation)}-{release}"
     yield f"    kconform replay {path} --system {system}"
     if _method(story) and release_of(release) >= OLDEST:
         yield f"    kconform story {path} --junit --kafka {release}"

@@ -35,6 +35,7 @@ from conformance.modelcheck.check import CheckOptions
 from conformance.replay.saved import SavedDivergence, load
 from conformance.stages.context import Context, Workbench, one_model, with_constants, workbench
 from conformance.stages.deviations import deviations as deviations_stage
+from conformance.stages.deviations import judged_with
 from conformance.stages.identity import FOREIGN
 from conformance.stages.replay import not_driven_lines, replay_recorded, replay_saved
 from conformance.stages.replay import replay as replay_stage
@@ -116,9 +117,14 @@ def replay(
             if not name:
                 raise UserError(f"{what} does not name its model. Give it with --model.")
             chosen = one_model(name) if model else with_constants(one_model(name), saved.constants)
-            factory = system or saved.system or None
+            factory = system or saved.system or chosen.system
+            known = judged_with(context, factory, file) if file and factory and not strict else None
             bench = workbench(
-                context, chosen, factory, with_graph=False, deviations=saved.deviations
+                context,
+                chosen,
+                factory or None,
+                with_graph=False,
+                deviations=saved.deviations if known is None else known,
             )
             replay_saved(context, bench, saved, file)
             return

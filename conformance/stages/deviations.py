@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 
 from conformance.deviations.declared import deviating
 from conformance.deviations.table import Deviating, Deviation, concerning
@@ -61,6 +62,27 @@ def deviations(
             "news": [result.deviation.id for result in news],
         }
     return shown
+
+
+def judged_with(context: Context, system: str, path: Path) -> tuple[str, ...] | None:
+    """The ids by which a path of the system's table is judged on it; None for any other file.
+
+    What another part of the system does otherwise is not what the path is about.
+    """
+    factory = factory_path(system, context.settings.systems)
+    known = deviating(factory)
+    if known is None:
+        return None
+    own = next((item for item in known.deviations() if _has_path(known, item, path)), None)
+    if own is None:
+        return None
+    maker = bench_maker(context, system, known, (own,))
+    shown = context.presences.result(factory, known, own, maker)
+    return tuple(item.id for item in shown.judged_with)
+
+
+def _has_path(known: Deviating, deviation: Deviation, path: Path) -> bool:
+    return bool(deviation.path) and known.file(deviation.path).resolve() == path.resolve()
 
 
 def _to_replay(replayed: Collection[str]) -> Callable[[Deviation], bool]:

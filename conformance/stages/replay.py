@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -220,7 +221,7 @@ def replay_saved(
             tell(context, bench, oracle, divergence, "replay")
         elif divergence is not None:
             evidence = _finding(bench, oracle, divergence)
-            command = f"kconform replay {file}"
+            command = shlex.join(["kconform", "replay", str(file), *_system_option(bench, saved)])
             context.emit(replace(evidence, reproduce=command, artifact=str(file)))
         outcome.verdict = _AGAIN.get(again, Verdict.FAIL)
         outcome.summary = f"{again} ({counted(len(saved.actions), 'step')})"
@@ -233,6 +234,11 @@ def replay_saved(
             "again": str(again),
         }
     return again, divergence
+
+
+def _system_option(bench: Workbench, saved: SavedDivergence) -> tuple[str, ...]:
+    """Of a path that was saved of another system."""
+    return () if bench.factory == saved.system else ("--system", bench.factory)
 
 
 _AGAIN = {ReplayOutcome.FIXED: Verdict.PASS, ReplayOutcome.ELSEWHERE: Verdict.INCONCLUSIVE}

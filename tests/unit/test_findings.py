@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.deviations.table import Deviation, load_deviations
-from experiments import findings
+from conformance.report.releases import records
+from experiments import deviation_releases, findings
 
 KNOWN = load_deviations(findings.TABLE)
 
@@ -36,3 +37,11 @@ def test_what_loses_data_and_is_not_reported_comes_first() -> None:
     assert sections[0] == "re-elected-leader"
     assert sections.index("stale-load") < sections.index("KAFKA-18991")
     assert sections.index("KAFKA-20845") < sections.index("created-group-stored")
+
+
+def test_the_table_says_of_each_release_what_was_seen_of_it() -> None:
+    text, seen = findings.TABLE.read_text(encoding="utf-8"), records(deviation_releases.RELEASES)
+
+    assert deviation_releases.with_releases(text, seen) == text, (
+        "Type python -m experiments.deviation_releases to write what docs/releases says."
+    )
