@@ -21,7 +21,7 @@ from conformance.kafka.jars import NEWEST, kafka_jars
 from conformance.kafka.schemas import Schemas
 from conformance.load.judgement import judge_release
 from conformance.load.partition import read_partition
-from conformance.load.specification import MODEL
+from conformance.load.topics import OFFSETS
 from conformance.modelcheck.specifications import Specifications
 
 _SEED = 5
@@ -112,7 +112,7 @@ def main() -> None:
     size = parser.parse_args().megabytes << 20
     collect_seldom()  # as every command does
     specifications, jars = Specifications(), kafka_jars(NEWEST).classpath
-    specifications.prepare([MODEL])
+    specifications.prepare([OFFSETS.model])
     with tempfile.TemporaryDirectory() as place:
         write(Path(place), size)
         started = time.process_time()
@@ -120,9 +120,9 @@ def main() -> None:
         read = time.process_time() - started
         verdict = judge_release(log, NEWEST, jars, specifications, None)
         whole = time.process_time() - started
-    variants = sum(group.variants for group in verdict.groups)
+    variants = sum(group.variants for group in verdict.units)
     gigabytes = log.size / (1 << 30)
-    print(f"{log.size / (1 << 20):.0f} MB, {log.count:,} records, {len(verdict.groups):,} groups")
+    print(f"{log.size / (1 << 20):.0f} MB, {log.count:,} records, {len(verdict.units):,} groups")
     print(f"{read / gigabytes:.0f} s/GB to read, {whole / gigabytes:.0f} s/GB in all")
     print(f"{variants:,} logs followed, {verdict.verdict}")
 

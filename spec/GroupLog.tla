@@ -81,18 +81,13 @@ Next ==
      \/ Delete
 
 (***************************************************************************)
-(* The logs that a load may read: up to i all records, up to j what the    *)
-(* cleaner leaves, behind j all. Only a log that is cleaned from its       *)
-(* beginning on lacks tombstones: they stay for a day.                     *)
+(* A load may run beside the cleaner, which works on whole batches.        *)
 (***************************************************************************)
 Borders == {0} \union {i \in DOMAIN log : log[i].last}
 Keys == [n \in DOMAIN log |-> <<log[n].record.part, log[n].record.key>>]
-Kept(i, j) == Survivors(Keys, i, j)
-Bare(j) == {n \in Kept(0, j) : n > j \/ log[n].record.value # Tombstone}
+Gone == {n \in DOMAIN log : log[n].record.value = Tombstone}
 Starts == IF Racing THEN Borders ELSE {0}
-Compactions ==
-  {At(Records(log), Kept(w[1], w[2])) : w \in {w \in Starts \X Borders : w[1] < w[2]}}
-    \union {At(Records(log), Bare(j)) : j \in Borders}
+Compactions == CleanedLogs(Records(log), Keys, Gone, Starts, Borders)
 
 \* An upgrade, a fail-over and a restart find their coordinator.
 LoadsAsItIs == Loaded.failed = ""

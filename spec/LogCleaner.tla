@@ -18,4 +18,16 @@ AtFrom(records, places, n) ==
 
 \* The records at these places, in their order.
 At(records, places) == AtFrom(records, places, 1)
+
+(***************************************************************************)
+(* The logs that a load may read: up to i all records, up to j what the    *)
+(* cleaner leaves, behind j all. Only a log that is cleaned from its       *)
+(* beginning on lacks tombstones: they stay for a day. i is one of starts, *)
+(* j one of ends.                                                          *)
+(***************************************************************************)
+WithoutTombstones(keys, tombstones, j) ==
+  {n \in Survivors(keys, 0, j) : n > j \/ n \notin tombstones}
+CleanedLogs(records, keys, tombstones, starts, ends) ==
+  {At(records, Survivors(keys, w[1], w[2])) : w \in {w \in starts \X ends : w[1] < w[2]}}
+    \union {At(records, WithoutTombstones(keys, tombstones, j)) : j \in ends}
 ===============================================================================

@@ -76,7 +76,7 @@ def inspect_command(
         list[str] | None,
         typer.Option(
             "--load",
-            help="Say whether these releases load the copies of __consumer_offsets: kafka-4.4.0.",
+            help="Say whether these releases load the coordinators' partitions: kafka-4.4.0.",
         ),
     ] = None,
     master: MasterOption = None,

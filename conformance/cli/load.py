@@ -18,7 +18,8 @@ def load(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            help="Copies of partitions' folders: __consumer_offsets-17 and the like.",
+            help="Copies of partitions' folders: __consumer_offsets-17, __transaction_state-3 "
+            "and the like.",
             show_default=False,
         ),
     ],

@@ -1,4 +1,4 @@
-"""A release's own classes as a judge: GroupCoordinatorShard, in the bridge's JVM."""
+"""A release's own classes as a judge, in the bridge's JVM: GroupCoordinatorShard and its kind."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
-from conformance.load.meaning import GroupRecords
 from conformance.load.partition import LoggedRecord
+from conformance.load.topics import StateTopic
+from conformance.load.units import UnitRecords
 from conformance.systems.external import CHANNELS, AdapterChannel
 from conformance.systems.kafka.factory import bridge_channel
 
@@ -35,17 +36,18 @@ class ReleaseClasses:
         self.channel = channel
 
     def loads(
-        self, group: GroupRecords, variants: Sequence[Sequence[int]]
+        self, topic: StateTopic, unit: UnitRecords, variants: Sequence[Sequence[int]]
     ) -> Iterator[ClassesLoad]:
-        """Loads of a group's records, each by the numbers of those that it meets."""
-        self.channel.ask("load_log", records=[_plain(record) for record in group.records])
+        """Loads of a unit's records, each by the numbers of those that it meets."""
+        records = [_plain(record) for record in unit.records]
+        self.channel.ask("load_log", topic=topic.name, records=records)
         for start in range(0, len(variants), _AT_ONCE):
             answers = self.channel.ask("load_replay", kept=variants[start : start + _AT_ONCE])
             for failed, error, state in cast("list[tuple[int, str, str]]", answers):
                 yield ClassesLoad(None if failed < 0 else failed, error, state)
 
     def state(self, kept: Sequence[int]) -> str:
-        """What a load of the last group comes to, as text."""
+        """What a load of the last unit comes to, as text."""
         return cast("str", self.channel.ask("load_state", kept=kept))
 
 

@@ -22,21 +22,24 @@ Source: org.apache.kafka.storage.internals.log.Cleaner (buildOffsetMap, shouldRe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from random import Random
 from typing import Literal, NamedTuple
 
 Replay = Callable[[int, int], int]
 """The state after a record: from the numbers of a state and of a record to that of a state."""
 NEVER = 1 << 62
 """Where a record is superseded that is not."""
+SAMPLE = 40
+"""Variants of a unit that the classes load besides those that matter."""
 
 
 class Variant(NamedTuple):
     """A log that a load may read; numbers of records, ends exclusive."""
 
-    kind: Literal["raw", "cleaned"]
-    """What stands before `start`: all records, or those of a log that was cleaned once."""
+    kind: Literal["raw", "cleaned", "pruned"]
+    """What stands before `start`: all records, those of a log that was cleaned once, or none."""
     start: int
     """From here on the reader sees the newer log."""
     tombstones: int
@@ -80,6 +83,33 @@ class CompactionShape:
         last = (n for n in range(number + 1, len(self)) if self.borders[n])
         return first, next(last, len(self))
 
+    def explore(self, initial: int, replay: Replay, failed: Callable[[int], bool]) -> LoadSearch:
+        """Follow a load along all variants; `failed` says which states are the end of a load."""
+        result = LoadSearch(straight(len(self), initial, replay))
+        walk = _Walk(self, replay, failed, result)
+        tails: dict[int, _States] = {}
+        before = 0
+        for end in self.ends():
+            changed = [n for n, at in enumerate(self.superseded[:end]) if before <= at < end]
+            walk.clean(end, min([*changed, self.batch_of(before)[0]]))
+            tails[end] = walk.merged(end)
+            before = end
+        walk.finish(tails)
+        return result
+
+    def sample(self, random: Random) -> Iterator[Variant]:
+        """Some compactions."""
+        ends = self.ends()
+        borders = [n for n, border in enumerate(self.borders) if border]
+        for _ in range(SAMPLE if ends else 0):
+            end = random.choice(ends)
+            below = [n for n in borders if n < end]
+            first, second = sorted(random.choices(below, k=2))
+            if random.random() < 0.5:
+                yield Variant("raw", first, first, end)
+            else:
+                yield Variant("cleaned", first, second, end)
+
     def ends(self) -> list[int]:
         """Where a map may end so that it drops other records than one that ends before."""
         changes = {*self.superseded} | {n for n, gone in enumerate(self.tombstones) if gone}
@@ -87,7 +117,7 @@ class CompactionShape:
 
 
 @dataclass(slots=True)
-class CompactionSearch:
+class LoadSearch:
     """What the loads of all variants come to."""
 
     raw: list[int]
@@ -116,24 +146,12 @@ class _Column(NamedTuple):
     """Behind those, in what was cleaned once."""
 
 
-def explore(
-    shape: CompactionShape, initial: int, replay: Replay, failed: Callable[[int], bool]
-) -> CompactionSearch:
-    """Follow a load along all variants; `failed` says which states are the end of a load."""
-    raw = [initial]
-    for number in range(len(shape)):
-        raw.append(replay(raw[-1], number))
-    result = CompactionSearch(raw)
-    walk = _Walk(shape, replay, failed, result)
-    tails: dict[int, _States] = {}
-    before = 0
-    for end in shape.ends():
-        changed = [n for n, at in enumerate(shape.superseded[:end]) if before <= at < end]
-        walk.clean(end, min([*changed, shape.batch_of(before)[0]]))
-        tails[end] = walk.merged(end)
-        before = end
-    walk.finish(tails)
-    return result
+def straight(count: int, initial: int, replay: Replay) -> list[int]:
+    """The state before each of so many records, and behind the last one."""
+    states = [initial]
+    for number in range(count):
+        states.append(replay(states[-1], number))
+    return states
 
 
 class _Walk:
@@ -144,7 +162,7 @@ class _Walk:
         shape: CompactionShape,
         replay: Replay,
         failed: Callable[[int], bool],
-        result: CompactionSearch,
+        result: LoadSearch,
     ) -> None:
         self._shape, self._replay, self._failed, self._result = shape, replay, failed, result
         self._columns = [_Column({}, {}, {}, {})]

@@ -13,23 +13,20 @@
 | process            | processId                                                                  |
 | producer           | the batch's producer id, if it is of a transaction; numbered from 1        |
 | at                 | the place among the group's records                                        |
-
-Names are numbered, so that groups that did the same have equal records, and one load tells of all.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from conformance.errors import DataError
 from conformance.kafka.schemas import MessageSchema, Schemas
-from conformance.load.compactions import NEVER, CompactionShape
 from conformance.load.partition import LoggedRecord, group_of
+from conformance.load.units import Numbers, UnitRecords, compaction_shape
 from conformance.tla import Fn, Value, make_record
 
 _PARTS = {
@@ -47,19 +44,6 @@ _NOBODY = ""
 """The group of a record whose key cannot be read: it ends the load of all groups."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRecords:
-    """A group's records in their order."""
-
-    name: str
-    records: tuple[LoggedRecord, ...]
-    meanings: tuple[Fn, ...]
-    """As the specification has them."""
-    readable: tuple[str, ...]
-    """As a person reads them: the type of record and its key."""
-    shape: CompactionShape
-
-
 class _Read(msgspec.Struct, frozen=True, gc=False):
     """A record's key and value as a release reads them."""
 
@@ -72,14 +56,14 @@ class _Read(msgspec.Struct, frozen=True, gc=False):
     """Why it cannot be read."""
 
 
-class ReleaseReader:
+class GroupReader:
     """Reads records by the schemas of one release; keys are read once."""
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
         self._keys: dict[bytes, _Read] = {}
 
-    def groups(self, records: Iterable[LoggedRecord]) -> list[GroupRecords]:
+    def units(self, records: Iterable[LoggedRecord]) -> list[UnitRecords]:
         """The log, group by group, in the order of names."""
         by_group: dict[str, list[tuple[LoggedRecord, _Read]]] = defaultdict(list)
         transactions: dict[int, set[str]] = defaultdict(set)
@@ -126,8 +110,8 @@ class ReleaseReader:
         except DataError as error:
             return {}, str(error)
 
-    def _group(self, name: str, entries: list[tuple[LoggedRecord, _Read]]) -> GroupRecords:
-        numbers, meanings, readable = _Numbers(), list[Fn](), list[str]()
+    def _group(self, name: str, entries: list[tuple[LoggedRecord, _Read]]) -> UnitRecords:
+        numbers, meanings, readable = Numbers(), list[Fn](), list[str]()
         for at, (record, read) in enumerate(entries, 1):
             body, why = read.body, read.why
             if record.value is not None and read.type not in ("Marker", "Unknown", "Unreadable"):
@@ -135,7 +119,7 @@ class ReleaseReader:
             meanings.append(_meaning(record, read, body, bool(why), numbers, at))
             readable.append(_readable(record, read, why))
         kept = tuple(record for record, _ in entries)
-        return GroupRecords(name, kept, tuple(meanings), tuple(readable), _shape(kept))
+        return UnitRecords(name, kept, tuple(meanings), tuple(readable), compaction_shape(kept))
 
 
 def _key_version(schema: MessageSchema, number: int) -> int:
@@ -156,27 +140,12 @@ def _named(name: str, body: Mapping[str, Any]) -> _Read:
     return _Read(kind, part, body["groupId"], key if part != "Attribute" else f"{rest} {key}")
 
 
-class _Numbers:
-    """Numbers for what is equal, in the order in which it comes."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, object], int] = {}
-        self._counts: dict[str, int] = defaultdict(int)
-
-    def of(self, kind: str, what: object) -> int:
-        """From 1 on for each kind."""
-        if (kind, what) not in self._known:
-            self._counts[kind] += 1
-            self._known[kind, what] = self._counts[kind]
-        return self._known[kind, what]
-
-
 def _meaning(
     record: LoggedRecord,
     read: _Read,
     body: Mapping[str, Any],
     unreadable: bool,
-    numbers: _Numbers,
+    numbers: Numbers,
     at: int,
 ) -> Fn:
     """The record of the specification."""
@@ -201,7 +170,7 @@ def _meaning(
     )
 
 
-def _partitions(numbers: _Numbers, body: Mapping[str, Any], *names: str) -> frozenset[Value]:
+def _partitions(numbers: Numbers, body: Mapping[str, Any], *names: str) -> frozenset[Value]:
     """The partitions that the arrays of these names have, as <<topic or subtopology, number>>."""
     return frozenset(
         (numbers.of("topic", place), number)
@@ -212,7 +181,7 @@ def _partitions(numbers: _Numbers, body: Mapping[str, Any], *names: str) -> froz
     )
 
 
-def _helped(numbers: _Numbers, body: Mapping[str, Any]) -> frozenset[Value]:
+def _helped(numbers: Numbers, body: Mapping[str, Any]) -> frozenset[Value]:
     """Standby and warm-up tasks, those to be revoked too, as <<kind, task>>."""
     return frozenset(
         (kind, task)
@@ -227,31 +196,3 @@ def _readable(record: LoggedRecord, read: _Read, why: str) -> str:
     what = "tombstone of " if record.value is None and read.type != "Marker" else ""
     name = " ".join(part for part in (read.type.lower(), read.part.lower(), read.key) if part)
     return f"{what}{name}{f': {why}' if why else ''}"
-
-
-def _shape(records: tuple[LoggedRecord, ...]) -> CompactionShape:
-    """What the cleaner sees; a producer's transaction ends with its marker."""
-    count = len(records)
-    outcome, opened = [True] * count, dict[int, list[int]]()
-    for number, record in enumerate(records):
-        if record.commit is not None:
-            for member in opened.pop(record.producer, ()):
-                outcome[member] = record.commit
-        elif record.producer >= 0:
-            opened.setdefault(record.producer, []).append(number)
-    superseded, newest = [NEVER] * count, dict[bytes, int]()
-    for number in reversed(range(count)):
-        record = records[number]
-        if record.commit is not None:
-            continue
-        if not outcome[number]:
-            superseded[number] = number
-            continue
-        superseded[number] = newest.get(record.key, NEVER)
-        newest[record.key] = number
-    return CompactionShape(
-        tuple(superseded),
-        tuple(r.commit is None and r.value is None for r in records),
-        tuple(n == 0 or records[n - 1].batch != r.batch for n, r in enumerate(records)),
-        min((members[0] for members in opened.values()), default=count),
-    )

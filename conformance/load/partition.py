@@ -78,17 +78,22 @@ class PartitionLog:
         return replace(self, records=())
 
 
-def read_partition(folder: Path) -> PartitionLog:
-    """All segments of a partition's folder in their order. DataError if there are none."""
-    if not folder.is_dir():
-        raise DataError(f"{folder} is no folder: name a copy of one partition's folder.")
+def read_partition(folder: Path, *, whole: bool = False) -> PartitionLog:
+    """All segments of a partition's folder in their order. DataError if there are none.
+
+    `whole`: every record is kept, as of a topic that has no commits.
+    """
     segments = sorted(path for path in folder.glob("*.log") if path.stem.isdigit())
     if not segments:
         raise DataError(f"{folder} holds no segment (00000000000000000000.log).")
-    reader, log = SegmentReader(), _KeptRecords()
-    for path in segments:
-        for record in reader.segment(path):
-            log.append(record)
+    reader = SegmentReader()
+    read = (record for path in segments for record in reader.segment(path))
+    if whole:
+        records = tuple(read)
+        return PartitionLog(records, reader.size, tuple(reader.damage), len(records))
+    log = _KeptRecords()
+    for record in read:
+        log.append(record)
     return PartitionLog(log.records(), reader.size, tuple(reader.damage), log.count)
 
 

@@ -12,20 +12,19 @@ from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, StageFinished, StageStarted
-from conformance.inspect.reading.names import CONSUMER_OFFSETS
 from conformance.inspect.workers import OnDemand
 from conformance.kafka.jars import kafka_jars, release_of
 from conformance.load.advice import advice
 from conformance.load.classes import release_classes
 from conformance.load.judgement import (
-    GroupVerdict,
     LoadAnswer,
     LoadFault,
     ReleaseVerdict,
+    UnitVerdict,
     judge_release,
 )
 from conformance.load.partition import PartitionLog, read_partition
-from conformance.load.specification import MODEL
+from conformance.load.topics import OFFSETS, TOPICS, TRANSACTIONS, StateTopic, topic_of
 from conformance.modelcheck.specifications import Specifications
 from conformance.printable import counted
 from conformance.stages.context import Context, stage
@@ -68,10 +67,10 @@ def releases_of(given: Iterable[str]) -> list[str]:
 
 
 def folders_of(brokers: Mapping[str, Sequence[str]]) -> list[Path]:
-    """The longest copy of each partition of __consumer_offsets in brokers' data directories."""
+    """The longest copy of each partition of coordinators' topics in brokers' data directories."""
     longest: dict[str, tuple[int, int, Path]] = {}
     for directory in (Path(place) for places in brokers.values() for place in places):
-        for folder in sorted(directory.glob(f"{CONSUMER_OFFSETS}-*")):
+        for folder in sorted(path for name in TOPICS for path in directory.glob(f"{name}-*")):
             segments = [path for path in folder.glob("*.log") if path.stem.isdigit()]
             if folder.name.rpartition("-")[2].isdigit() and segments:
                 newest = max(segments)
@@ -91,11 +90,11 @@ def load(
     """Judge each folder for each release."""
     if not folders:
         with stage(context, STAGE, ", ".join(releases)) as outcome:
-            outcome.summary = f"there is no copy of {CONSUMER_OFFSETS} to load"
+            outcome.summary = f"there is no copy of {', '.join(TOPICS)} to load"
         return []
     jars = {release: kafka_jars(release).classpath for release in releases}
     specifications = Specifications()
-    specifications.prepare([MODEL])
+    specifications.prepare(sorted({topic_of(folder).model for folder in folders}))
     judge = partial(_judge, jars=jars, specifications=specifications, classes=classes)
     with OnDemand(master, wanted=None if not classes else False) as workers:
         verdicts = []
@@ -113,12 +112,13 @@ def _judge(
     specifications: Specifications,
     classes: bool,
 ) -> PartitionVerdicts:
-    log = read_partition(folder)
+    topic = topic_of(folder)
+    log = read_partition(folder, whole=topic is not OFFSETS)
     verdicts, seconds = [], {}
     for release, classpath in jars.items():
         started = time.monotonic()
         with release_classes(release) if classes else nullcontext() as judge:
-            verdicts.append(judge_release(log, release, classpath, specifications, judge))
+            verdicts.append(judge_release(log, release, classpath, specifications, judge, topic))
         seconds[release] = time.monotonic() - started
     return PartitionVerdicts(folder, log.without_records(), tuple(verdicts), seconds)
 
@@ -128,8 +128,8 @@ def _report(context: Context, partition: PartitionVerdicts, verdict: ReleaseVerd
     name = partition.folder.resolve().name
     subject = f"{name} kafka-{verdict.release}"
     context.emit(StageStarted(STAGE, subject))
-    for group in verdict.faulty:
-        context.emit(_finding(partition, verdict.release, group))
+    for unit in verdict.faulty:
+        context.emit(_finding(partition, verdict, unit))
     result = verdict.verdict
     if partition.log.damage and result is Verdict.PASS:
         result = Verdict.INCONCLUSIVE
@@ -147,40 +147,46 @@ def _report(context: Context, partition: PartitionVerdicts, verdict: ReleaseVerd
 
 
 def _summary(log: PartitionLog, verdict: ReleaseVerdict) -> str:
-    variants = sum(group.variants for group in verdict.groups)
-    compared = sum(group.compared for group in verdict.groups)
-    parts = [f"{counted(len(verdict.groups), 'group')} of {counted(log.count, 'record')}"]
-    if not verdict.groups:
+    variants = sum(unit.variants for unit in verdict.units)
+    compared = sum(unit.compared for unit in verdict.units)
+    units = counted(len(verdict.units), verdict.topic.unit)
+    parts = [f"{units} of {counted(log.count, 'record')}"]
+    if not verdict.units:
         parts.append("nothing to load")
     for answer in LoadAnswer:
-        count = sum(group.answer is answer for group in verdict.groups)
+        count = sum(unit.answer is answer for unit in verdict.units)
         if count:
-            parts.append(f"{count} {answer}")
+            parts.append(f"{count} {_words(answer, verdict.topic)}")
     parts.append(f"{counted(variants, 'log')} followed, {compared} of them by the classes too")
     parts += [f"{damage.segment}: {damage.detail}" for damage in log.damage[:1]]
     parts += [f"the judges do not agree: {text}" for text in verdict.disagreements[:1]]
     return "; ".join(parts)
 
 
-def _finding(partition: PartitionVerdicts, release: str, group: GroupVerdict) -> Finding:
-    fault = group.faults[0]
+def _words(answer: LoadAnswer, topic: StateTopic) -> str:
+    return str(answer).replace("compacted", "pruned") if topic.pruned else str(answer)
+
+
+def _finding(partition: PartitionVerdicts, verdict: ReleaseVerdict, unit: UnitVerdict) -> Finding:
+    fault, release, topic = unit.faults[0], verdict.release, verdict.topic
     return Finding(
         key=f"load {fault.answer} {fault.rule}",
-        title=f"kafka-{release}: group {group.group} {group.answer}",
+        title=f"kafka-{release}: {topic.unit} {unit.name} {_words(unit.answer, topic)}",
         stage=STAGE,
-        message=_message(fault),
+        message=_message(fault, verdict),
         formula=fault.rule,
-        story=tuple(_story(group.faults, release)),
+        story=tuple(_story(unit.faults, release, topic)),
         reproduce=shlex.join(["kconform", "load", str(partition.folder), "--kafka", release]),
     )
 
 
-def _message(fault: LoadFault) -> str:
+def _message(fault: LoadFault, verdict: ReleaseVerdict) -> str:
+    topic = verdict.topic
     match fault.answer:
         case LoadAnswer.FAILS:
             return (
                 f"The load ends at offset {fault.offset} ({fault.record}) by the rule "
-                f"{fault.rule}: the partition has no coordinator, and none of its groups works."
+                f"{fault.rule}: {topic.consequence}{_lost(fault, verdict)}."
             )
         case LoadAnswer.FAILS_COMPACTED:
             return (
@@ -188,20 +194,32 @@ def _message(fault: LoadFault) -> str:
                 f"rule {fault.rule}."
             )
         case LoadAnswer.OTHER_STATE:
-            return f"{fault.where} the group is loaded in another state than from the log as it is."
+            return (
+                f"{fault.where} the {topic.unit} is loaded in another state than from the log as "
+                "it is."
+            )
         case _:
             return (
                 f"The release does not know records such as {fault.record} at offset "
-                f"{fault.offset}: it skips them, and the group has another state than it had."
+                f"{fault.offset}: it skips them, and the {topic.unit} has another state than it "
+                "had."
             )
 
 
-def _story(faults: Sequence[LoadFault], release: str) -> Iterator[str]:
+def _lost(fault: LoadFault, verdict: ReleaseVerdict) -> str:
+    """How many others a load loses that ends in silence."""
+    if verdict.topic is not TRANSACTIONS:
+        return ""
+    others = sum(unit.last > fault.offset for unit in verdict.units)
+    return f" ({counted(others, verdict.topic.unit)})"
+
+
+def _story(faults: Sequence[LoadFault], release: str, topic: StateTopic) -> Iterator[str]:
     for fault in faults[:_SHOWN]:
         if fault.dropped:
             offsets = ", ".join(map(str, fault.dropped[:20]))
             yield f"offset {fault.offset}, {fault.record}: without the records at {offsets}"
-    yield f"What to do: {advice(faults[0], release)}"
+    yield f"What to do: {advice(faults[0], release, topic)}"
 
 
 def _figures(partition: PartitionVerdicts, verdict: ReleaseVerdict) -> dict[str, JsonValue]:
@@ -214,28 +232,33 @@ def _figures(partition: PartitionVerdicts, verdict: ReleaseVerdict) -> dict[str,
         "records": log.count,
         "bytes": log.size,
         "damage": [f"{damage.segment}: {damage.detail}" for damage in log.damage],
-        "variants": sum(group.variants for group in verdict.groups),
-        "compared": sum(group.compared for group in verdict.groups),
+        "variants": sum(unit.variants for unit in verdict.units),
+        "compared": sum(unit.compared for unit in verdict.units),
         "disagreements": list(verdict.disagreements),
-        "groups": [_group(group, verdict.release) for group in verdict.groups],
+        _key(verdict.topic.units): [_unit(unit, verdict) for unit in verdict.units],
     }
 
 
-def _group(group: GroupVerdict, release: str) -> JsonValue:
+def _key(noun: str) -> str:
+    """`transactional_ids`."""
+    return noun.replace(" ", "_")
+
+
+def _unit(unit: UnitVerdict, verdict: ReleaseVerdict) -> JsonValue:
     return {
-        "group": group.group,
-        "answer": str(group.answer),
-        "records": group.records,
-        "variants": group.variants,
+        _key(verdict.topic.unit): unit.name,
+        "answer": _words(unit.answer, verdict.topic),
+        "records": unit.records,
+        "variants": unit.variants,
         "faults": [
             {
-                "answer": str(fault.answer),
+                "answer": _words(fault.answer, verdict.topic),
                 "rule": fault.rule,
                 "offset": fault.offset,
                 "record": fault.record,
                 "dropped": list(fault.dropped),
-                "advice": advice(fault, release),
+                "advice": advice(fault, verdict.release, verdict.topic),
             }
-            for fault in group.faults
+            for fault in unit.faults
         ],
     }

@@ -9,7 +9,7 @@ import pytest
 from conformance.kafka.jars import kafka_jars
 from conformance.kafka.schemas import Schemas
 from conformance.load.classes import release_classes
-from conformance.load.specification import MODEL
+from conformance.load.topics import TOPICS
 from conformance.modelcheck.specifications import Specifications
 from tests.e2e.load.written import LogWriter
 
@@ -19,7 +19,7 @@ NEWEST = "4.4.0"
 @pytest.fixture(scope="session")
 def specifications() -> Specifications:
     parsed = Specifications()
-    parsed.prepare([MODEL])
+    parsed.prepare([topic.model for topic in TOPICS.values()])
     return parsed
 
 

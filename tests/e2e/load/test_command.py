@@ -95,8 +95,10 @@ def test_a_damaged_log_is_no_pass(tmp_path: Path) -> None:
 
 
 def test_mistakes_of_users(tmp_path: Path) -> None:
+    empty = tmp_path / EXAMPLE.name
+    empty.mkdir()
     for arguments, words in (
-        ((tmp_path, "--kafka", "4.4.0"), "holds no segment"),
+        ((empty, "--kafka", "4.4.0"), "holds no segment"),
         ((tmp_path / "absent", "--kafka", "4.4.0"), "is no folder"),
         ((EXAMPLE, "--kafka", "3.9.0"), "from 4.0.0 on"),
         ((EXAMPLE, "--kafka", "newest"), "no version of Kafka"),

@@ -93,8 +93,8 @@ def test_both_judges_agree(
         with release_classes(release) as classes:
             verdict = judge_release(log, release, jars, specifications, classes)
         disagreements += [f"log {number}: {text}" for text in verdict.disagreements]
-        answers |= {group.answer for group in verdict.groups}
-        compared += sum(group.compared for group in verdict.groups)
+        answers |= {group.answer for group in verdict.units}
+        compared += sum(group.compared for group in verdict.units)
 
     assert not disagreements, "\n".join(disagreements[:20])
     assert {LoadAnswer.LOADS, LoadAnswer.FAILS} <= answers
@@ -122,8 +122,8 @@ def test_commits_that_are_left_out_change_no_answer(
         whole = PartitionLog(records, log.size, (), len(records))
         kept, unabridged = (
             {
-                group.group: (group.answer, {fault.rule for fault in group.faults})
-                for group in judge_release(each, release, jars, specifications, None).groups
+                unit.name: (unit.answer, {fault.rule for fault in unit.faults})
+                for unit in judge_release(each, release, jars, specifications, None).units
             }
             for each in (log, whole)
         )

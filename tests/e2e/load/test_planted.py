@@ -14,7 +14,7 @@ import pytest
 
 from conformance.kafka.jars import kafka_jars
 from conformance.load.classes import release_classes
-from conformance.load.judgement import GroupVerdict, LoadAnswer, judge_release
+from conformance.load.judgement import LoadAnswer, UnitVerdict, judge_release
 from conformance.load.partition import read_partition
 from conformance.modelcheck.specifications import Specifications
 from tests.e2e.load.written import (
@@ -262,7 +262,7 @@ def test_every_planted_log_gets_its_answer(
             log = read_partition(writer.write(tmp_path / f"{name} {seed}", batches))
             with release_classes(release) as classes:
                 verdict = judge_release(log, release, jars, specifications, classes)
-            groups = {group.group: group for group in verdict.groups}
+            groups = {unit.name: unit for unit in verdict.units}
             planted = groups.pop(GROUP)
             if _given(planted) != kind.expected[number]:
                 wrong.append(f"{name} {seed}: {_given(planted)}")
@@ -272,5 +272,5 @@ def test_every_planted_log_gets_its_answer(
     assert not wrong, "\n".join(wrong)
 
 
-def _given(group: GroupVerdict) -> Expected:
+def _given(group: UnitVerdict) -> Expected:
     return group.answer, group.faults[0].rule if group.faults else ""

@@ -1,4 +1,4 @@
-"""Logs of __consumer_offsets, whose records Kafka's own serialisers write."""
+"""Logs of coordinators' topics, whose records Kafka's own serialisers write."""
 
 from __future__ import annotations
 
@@ -98,14 +98,13 @@ class LogWriter:
 
     def _json(self, record: Written) -> dict[str, object]:
         keys = self.schemas.message(f"{record.type}Key")
-        numbers = [n for n, schema in self.schemas.group_keys.items() if schema is keys]
         value = record.value
         if value is not None:
             layout = self.schemas.message(f"{record.type}Value").layout(record.version)
             value = _plain({**layout.defaults(), **value})
         return {
             "type": record.type,
-            "number": numbers[0],
+            "number": keys.api_key,
             "version": record.version,
             "key": record.key,
             "value": value,
@@ -306,6 +305,60 @@ def classic(group: str, generation: int, *members: str) -> Written:
         ],
     }
     return Written("GroupMetadata", {"group": group}, value, version=3)
+
+
+@dataclass(frozen=True)
+class SharePartition:
+    """Records of one partition of a share group."""
+
+    group: str
+    partition: int = 0
+
+    def snapshot(self, epoch: int, leader: int, state: int, start: int = 0) -> Written:
+        value = {
+            "snapshotEpoch": epoch,
+            "stateEpoch": state,
+            "leaderEpoch": leader,
+            "startOffset": start,
+            "createTimestamp": FIRST_MS,
+            "writeTimestamp": FIRST_MS,
+            "stateBatches": [],
+        }
+        return Written("ShareSnapshot", self._key(), value)
+
+    def update(self, epoch: int, leader: int, start: int, *acknowledged: int) -> Written:
+        batches = [
+            {"firstOffset": at, "lastOffset": at, "deliveryState": 2, "deliveryCount": 1}
+            for at in acknowledged
+        ]
+        value = {
+            "snapshotEpoch": epoch,
+            "leaderEpoch": leader,
+            "startOffset": start,
+            "stateBatches": batches,
+        }
+        return Written("ShareUpdate", self._key(), value)
+
+    def _key(self) -> dict[str, object]:
+        return {"groupId": self.group, "topicId": TOPIC, "partition": self.partition}
+
+
+def transaction(
+    name: str, status: int, *partitions: int, listed: bool = True, at: int = 0, client: int = 2
+) -> Written:
+    """The state of a transactional id, in the version that transactions of version 2 have."""
+    topics = [{"topic": "t", "partitionIds": list(partitions)}] if partitions else []
+    value = {
+        "producerId": 7,
+        "producerEpoch": at,
+        "transactionTimeoutMs": 60000,
+        "transactionStatus": status,
+        "transactionPartitions": topics if listed else None,
+        "transactionLastUpdateTimestampMs": FIRST_MS + at,
+        "transactionStartTimestampMs": FIRST_MS + at,
+        "clientTransactionVersion": client,
+    }
+    return Written("TransactionLog", {"transactionalId": name}, value, version=1)
 
 
 def gone(record: Written) -> Written:

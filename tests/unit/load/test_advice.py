@@ -11,6 +11,7 @@ from conformance.load.advice import advice
 from conformance.load.compactions import AS_IT_IS, Variant
 from conformance.load.judgement import LoadAnswer, LoadFault
 from conformance.load.specification import rules_of
+from conformance.load.topics import OFFSETS
 from conformance.resources import spec_dir
 
 RULES = sorted(
@@ -54,7 +55,7 @@ def test_who_has_the_mend_is_not_told_to_upgrade_to_it() -> None:
     ],
 )
 def test_rules_came_with_patch_releases_too(release: str, replaced: bool, streams: bool) -> None:
-    rules = rules_of(release)
+    rules = rules_of(OFFSETS, release)
 
     assert rules["OwnersAreReplaced"] is replaced
     assert rules["StreamsReplacesSimple"] is streams

@@ -12,10 +12,9 @@ import pytest
 from conformance.load.compactions import (
     AS_IT_IS,
     NEVER,
-    CompactionSearch,
     CompactionShape,
+    LoadSearch,
     Variant,
-    explore,
 )
 
 
@@ -114,8 +113,8 @@ def all_variants(shape: CompactionShape) -> Iterator[Variant]:
             yield Variant("cleaned", start, stop, end)
 
 
-def explored(story: Story, machine: Machine) -> CompactionSearch:
-    return explore(story.shape(), 0, machine.replay, machine.failed)
+def explored(story: Story, machine: Machine) -> LoadSearch:
+    return story.shape().explore(0, machine.replay, machine.failed)
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)

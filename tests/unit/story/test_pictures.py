@@ -70,6 +70,8 @@ def test_every_specification_of_ours_has_a_picture_that_it_extends() -> None:
         "ConsumerTopics",
         "GroupLog",
         "LogStorage",
+        "ShareStateLog",
+        "TransactionStateLog",
     }
     client, group = protocols["GroupClient"], protocols["GroupMembership"]
     assert client == group, "it extends GroupMembership; other modules are named in comments only"

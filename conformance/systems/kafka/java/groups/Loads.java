@@ -3,74 +3,61 @@ package kconform;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
-import java.lang.reflect.Type;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
-import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.config.AbstractConfig;
-import org.apache.kafka.common.config.ConfigDef;
+import java.util.function.Supplier;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
-import org.apache.kafka.common.requests.TransactionResult;
-import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.timeline.SnapshotRegistry;
 
-/**
- * Loads of a log by GroupCoordinatorShard, as CoordinatorLoaderImpl does it: each record is
- * deserialised and replayed. A log is given once; a load names the records that it meets.
- */
+/** Loads of a coordinator's log. A log is given once; a load names the records that it meets. */
 final class Loads {
   static final String PREFIX = "load_";
-  private static final String PACKAGE = "org.apache.kafka.coordinator.group.";
-  private static final TopicPartition PARTITION = new TopicPartition("__consumer_offsets", 0);
+  private static final List<String> PACKAGES = List.of("group", "share", "transaction");
 
   /** A record of the log; `commit` is that of a marker, null of any other record. */
-  private record Entry(long offset, long producer, short epoch, byte[] key, byte[] value, Boolean commit) {}
+  record Entry(long offset, long producer, short epoch, byte[] key, byte[] value, Boolean commit) {
+    ByteBuffer valueBuffer() {
+      return value == null ? null : ByteBuffer.wrap(value);
+    }
+  }
 
   /** What a load came to. The index is that of the record that failed; -1: it loaded. */
-  private record Outcome(int failed, String error, Object shard) {}
+  private record Outcome(int failed, String error, LogReader reader) {}
 
   private final ObjectMapper json = new ObjectMapper();
-  private final Object serde = Kafka.make(Kafka.type(PACKAGE + "GroupCoordinatorRecordSerde"));
-  private final Object config =
-      Kafka.callStatic(Kafka.type(PACKAGE + "GroupCoordinatorConfig"), "fromProps", Map.of());
-  private final Object groupConfigs = Kafka.wire(Kafka.type(PACKAGE + "GroupConfigManager"), this::groupConfig);
-  private final Object metrics = Kafka.make(Kafka.type(PACKAGE + "metrics.GroupCoordinatorMetrics"));
-  private final Object logContext = Kafka.make(Kafka.type("LogContext"), "");
+  private final Map<String, Supplier<LogReader>> readers = new HashMap<>();
   private List<Entry> log = List.of();
-
-  /** A load asks for no group's configuration: all of it is the default. */
-  private Object groupConfig(Type type) {
-    Class<?> raw = Kafka.raw(type);
-    return raw == Map.class ? Map.of() : raw.isInstance(config) ? config : Kafka.make(raw, defaults(raw));
-  }
-
-  private AbstractConfig defaults(Class<?> type) {
-    ConfigDef all = new ConfigDef(); // releases before 4.0 have no Utils.mergeConfigs
-    for (Class<?> each : List.of(config.getClass(), type)) {
-      ((ConfigDef) Kafka.getStatic(each, "CONFIG_DEF")).configKeys().values().forEach(all::define);
-    }
-    return new AbstractConfig(all, Map.of(), false);
-  }
+  private Supplier<LogReader> reader;
 
   /** Runs a command; its value as JSON. */
   String run(String name, JsonNode command) throws IOException {
     Object value = null;
     switch (name) {
-      case "load_log" -> log = entries(command.get("records"));
+      case "load_log" -> {
+        log = entries(command.get("records"));
+        reader = readers.computeIfAbsent(command.get("topic").asText(), Loads::readers);
+      }
       case "load_replay" -> value = replay(command.get("kept"));
-      case "load_state" -> value = StateText.of(load(command.get("kept")).shard);
+      case "load_state" -> value = load(command.get("kept")).reader.text();
       case "load_write" -> value = written(command.get("records"));
       default -> throw new IllegalArgumentException("no command is called " + name);
     }
     return json.writeValueAsString(value);
+  }
+
+  private static Supplier<LogReader> readers(String topic) {
+    return switch (topic) {
+      case "__transaction_state" -> LoadedTransactions::new;
+      case "__share_group_state" -> new LoadedShard.OfShares()::make;
+      default -> new LoadedShard.OfGroups()::make;
+    };
   }
 
   private static List<Entry> entries(JsonNode records) throws IOException {
@@ -94,71 +81,22 @@ final class Loads {
     List<Object> outcomes = new ArrayList<>();
     for (JsonNode kept : loads) {
       Outcome outcome = load(kept);
-      String state = outcome.failed < 0 ? digest(StateText.of(outcome.shard)) : "";
+      String state = outcome.failed < 0 ? digest(outcome.reader.text()) : "";
       outcomes.add(List.of(outcome.failed, outcome.error, state));
     }
     return outcomes;
   }
 
   private Outcome load(JsonNode kept) {
-    Object shard = shard();
+    LogReader read = reader.get();
     for (JsonNode index : kept) {
       try {
-        replay(shard, log.get(index.asInt()));
+        read.read(log.get(index.asInt()));
       } catch (RuntimeException error) {
-        return new Outcome(index.asInt(), error.toString(), shard);
+        return new Outcome(index.asInt(), error.toString(), read);
       }
     }
-    return new Outcome(-1, "", shard);
-  }
-
-  private void replay(Object shard, Entry entry) {
-    if (entry.commit != null) {
-      TransactionResult result = entry.commit ? TransactionResult.COMMIT : TransactionResult.ABORT;
-      Kafka.call(shard, "replayEndTransactionMarker", entry.producer, entry.epoch, result);
-      return;
-    }
-    Object record;
-    try {
-      ByteBuffer value = entry.value == null ? null : ByteBuffer.wrap(entry.value);
-      record = Kafka.call(serde, "deserialize", ByteBuffer.wrap(entry.key), value);
-    } catch (RuntimeException error) {
-      if (error.getClass().getSimpleName().equals("UnknownRecordTypeException")) {
-        return; // as the loader does: a warning, and the next record
-      }
-      throw error;
-    }
-    Kafka.call(shard, "replay", entry.offset, entry.producer, entry.epoch, record);
-  }
-
-  private Object shard() {
-    Object builder = Kafka.make(Kafka.type(PACKAGE + "GroupCoordinatorShard$Builder"), config, groupConfigs);
-    for (java.lang.reflect.Method method : builder.getClass().getMethods()) {
-      if (method.getName().startsWith("with")) {
-        Kafka.call(builder, method.getName(), part(Kafka.raw(method.getGenericParameterTypes()[0])));
-      }
-    }
-    return Kafka.call(builder, "build");
-  }
-
-  private Object part(Class<?> type) {
-    if (type == Time.class) {
-      return new Virtual.Clock();
-    }
-    if (type == SnapshotRegistry.class) {
-      return Kafka.make(type, logContext);
-    }
-    if (type == TopicPartition.class) {
-      return PARTITION;
-    }
-    if (type == Optional.class) {
-      return Optional.empty();
-    }
-    return switch (type.getSimpleName()) {
-      case "LogContext" -> logContext;
-      case "CoordinatorMetrics" -> metrics;
-      default -> Kafka.play(type, (proxy, method, arguments) -> null);
-    };
+    return new Outcome(-1, "", read);
   }
 
   private static String digest(String text) {
@@ -190,7 +128,13 @@ final class Loads {
   }
 
   private static byte[] bytes(String name, JsonNode content, int prefix, int version) {
-    Class<?> converter = Kafka.type(PACKAGE + "generated." + name + "JsonConverter");
+    Class<?> converter =
+        PACKAGES.stream()
+            .map(each -> "org.apache.kafka.coordinator." + each + ".generated." + name + "JsonConverter")
+            .filter(Kafka::exists)
+            .findFirst()
+            .map(Kafka::type)
+            .orElseThrow(() -> new Kafka.Unsupported("no coordinator has records " + name));
     Message message = (Message) Kafka.callStatic(converter, "read", content, (short) version);
     return MessageUtil.toVersionPrefixedBytes((short) prefix, message);
   }

@@ -26,7 +26,7 @@ final class StateText {
 
   private StateText() {}
 
-  static String of(Object shard) {
+  static String ofGroups(Object shard) {
     StringBuilder out = new StringBuilder();
     Object groups = Kafka.get(shard, "groupMetadataManager");
     Object offsets = Kafka.get(shard, "offsetMetadataManager");
@@ -37,6 +37,15 @@ final class StateText {
     }
     append(out, "offsets", Kafka.get(offsets, "offsets"));
     append(out, "pendingTransactionalOffsets", Kafka.get(offsets, "pendingTransactionalOffsets"));
+    return out.toString();
+  }
+
+  /** Without the count of updates since a snapshot, which a load begins anew. */
+  static String ofShares(Object shard) {
+    StringBuilder out = new StringBuilder();
+    for (String name : List.of("shareStateMap", "leaderEpochMap", "stateEpochMap")) {
+      append(out, name, Kafka.get(shard, name));
+    }
     return out.toString();
   }
 
