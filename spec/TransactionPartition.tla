@@ -22,18 +22,27 @@ IsOpenAt(p, epoch) == \E i \in Open(p) : log[p][i].epoch = epoch
 NeedsVerification(p, m) == Verification /\ ~IsOpenAt(p, m.epoch)
 
 IsAppendable(p, m) == EpochIsCurrent(p, m) /\ InSequence(p, m)
+\* A batch of an old epoch is refused before the coordinator is asked (KAFKA-18042).
+MayBeVerified(p, m) == IsAppendable(p, m)
 BatchesFor(p, t, s) ==
   {m \in requests : m.type = "Produce" /\ m.partition = p /\ m.txn = t /\ m.sequence = s}
 
+\* AddPartitionsToTxnManager asks for one batch of an epoch at a time.
+AsksFor(p, epoch) ==
+  \E v \in verifying : v.batch.partition = p /\ v.batch.epoch = epoch /\ ~v.isVerified
+
 \* UnifiedLog.maybeStartTransactionVerification.
+BeginsVerification(p, m) ==
+  /\ \A v \in verifying : v.batch # m
+  /\ p \in OffsetsPartitions \/ ~AsksFor(p, m.epoch)
+  /\ entry' = [entry EXCEPT ![p] = Greater(@, m.epoch)]
+  /\ verifying' = verifying \union {[batch |-> m, isVerified |-> FALSE]}
+  /\ UNCHANGED <<log, highWatermark, leaderChanges>>
 StartVerification(p, t, s) ==
   /\ \E m \in BatchesFor(p, t, s) :
-       /\ NeedsVerification(p, m) /\ IsAppendable(p, m)
-       /\ \A v \in verifying : v.batch # m
-       /\ entry' = [entry EXCEPT ![p] = Greater(@, m.epoch)]
-       /\ verifying' = verifying \union {[batch |-> m, isVerified |-> FALSE]}
+       /\ NeedsVerification(p, m) /\ MayBeVerified(p, m)
+       /\ BeginsVerification(p, m)
   /\ UNCHANGED <<coordination, requests, clients, applications>>
-  /\ UNCHANGED <<log, highWatermark, leaderChanges>>
 
 \* An entry that is cleared takes its guard with it: nobody who was given it may append.
 OthersVerifying(p) == {v \in verifying : v.batch.partition # p}

@@ -258,14 +258,23 @@ final class TransactionBroker {
     return scala.runtime.BoxedUnit.UNIT;
   }
 
+  /** Refused, with the error's name, if the answer comes at once. */
   void addPartition(int partition, int epoch) {
+    List<Object> answers = new ArrayList<>();
     handle(
         "handleAddPartitionsToTransaction",
-        (scala.Function1<Object, Object>) TransactionBroker::ignore,
+        (scala.Function1<Object, Object>)
+            error -> {
+              answers.add(error);
+              return scala.runtime.BoxedUnit.UNIT;
+            },
         ID,
         ProducerClient.PRODUCER_ID,
         (short) epoch,
         Set.of(topicPartition(partition)));
+    if (!answers.isEmpty()) {
+      throw new Broker.Refused(answers.get(0).toString());
+    }
   }
 
   boolean hasPartition(int partition, int epoch) {
