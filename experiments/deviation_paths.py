@@ -167,6 +167,7 @@ MUTANTS: dict[str, tuple[str, str, tuple[str, ...], dict[str, str]]] = {
     ),
     "KAFKA-20845": ("runtime/large-1b", "runtime/mutant-empty-flush", (), {}),
     "KAFKA-19274": ("runtime/deletion-1b", "runtime/mutant-deletion-in-epoch", (), {}),
+    "KAFKA-20734": ("transaction/v2-outages", "transaction/boundary-leaderless", (), {}),
     "KAFKA-19446": ("transaction/errors-v2", "transaction/mutant-outdated-marker", (), {}),
 }
 """By deviation a model, the mutant that has this deviation alone, the other deviations that the

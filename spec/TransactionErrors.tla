@@ -25,14 +25,15 @@ HasOvertaken(p, m) ==
   /\ EpochIsCurrent(p, m) /\ ~InSequence(p, m) /\ CopiesIn(p, DataRecord(m)) = {}
 StartVerificationOfOvertaking(p, t, s) ==
   /\ \E m \in BatchesFor(p, t, s) :
-       /\ NeedsVerification(p, m) /\ HasOvertaken(p, m)
+       /\ HasLeader(p) /\ NeedsVerification(p, m) /\ HasOvertaken(p, m)
        /\ BeginsVerification(p, m)
   /\ UNCHANGED <<coordination, requests, clients, applications>>
 
 RefuseVerification(p, t, s, error) ==
   /\ error = "INVALID_PRODUCER_EPOCH"
   /\ \E m \in BatchesFor(p, t, s) :
-       /\ NeedsVerification(p, m) /\ ~EpochIsCurrent(p, m) /\ ~MayBeVerified(p, m)
+       /\ HasLeader(p) /\ NeedsVerification(p, m)
+       /\ ~EpochIsCurrent(p, m) /\ ~MayBeVerified(p, m)
   /\ UNCHANGED vars
 
 \* The epoch counts before the guard (KAFKA-19690): a transaction that timed out while its batch was
@@ -46,11 +47,11 @@ ErrorOfBatch(p, m) ==
 \* The request is over; what its verification has left in the entry stays.
 RefuseBatch(p, t, s, error) ==
   /\ \E m \in BatchesFor(p, t, s) :
-       /\ ~EpochIsCurrent(p, m) \/ HasOvertaken(p, m)
+       /\ HasLeader(p) /\ (~EpochIsCurrent(p, m) \/ HasOvertaken(p, m))
        /\ error = ErrorOfBatch(p, m)
        /\ verifying' = {v \in verifying : v.batch # m}
   /\ UNCHANGED <<coordination, requests, clients, applications>>
-  /\ UNCHANGED <<log, highWatermark, entry, leaderChanges>>
+  /\ UNCHANGED <<log, highWatermark, entry, leadership>>
 
 \* A marker that must not end what is open now. The coordinator takes the error for an answer.
 IsOutdated(p, m) ==
@@ -60,10 +61,10 @@ DeliverOutdatedMarker(p, t, coordinatorEpoch) ==
   /\ \E m \in requests :
        /\ m.type = "Marker" /\ m.partition = p /\ m.txn = t
        /\ m.coordinatorEpoch = coordinatorEpoch
-       /\ IsOutdated(p, m)
+       /\ HasLeader(p) /\ IsOutdated(p, m)
        /\ IF IsValid(p, m) THEN WithAppended(p, MarkerRecord(m)) /\ Clears(p)
           ELSE UNCHANGED <<log, highWatermark, entry, verifying>>
-  /\ UNCHANGED <<coordination, requests, clients, applications, leaderChanges>>
+  /\ UNCHANGED <<coordination, requests, clients, applications, leadership>>
 
 \* While a record is on its way nobody can tell whether the epoch is old (KAFKA-18660).
 LooksAtPendingFirst == TRUE

@@ -273,6 +273,7 @@ class TransactionPartition(ABC):
         self._is_offsets = is_offsets
         self._replicates_at_once = replicates_at_once
         self._verifications: dict[TransactionBatch, Verification] = {}
+        self.is_leaderless = False
 
     # ---- what Kafka's rules decide ---------------------------------------------------------
 
@@ -315,6 +316,19 @@ class TransactionPartition(ABC):
     @abstractmethod
     def elect(self, end: int) -> None:
         """A follower leads that has the log up to `end`. Guards are not replicated."""
+
+    @abstractmethod
+    def _restart(self) -> None:
+        """The broker that led leads again, with the log that it had."""
+
+    def stop(self) -> None:
+        """The broker that leads stops, and no other may lead. What it verified is over."""
+        self._restart()
+        self.is_leaderless = True
+
+    def restart(self) -> None:
+        """The broker is back."""
+        self.is_leaderless = False
 
     # ---- batches ---------------------------------------------------------------------------
 

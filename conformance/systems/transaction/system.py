@@ -37,7 +37,7 @@ class TransactionSteps:
 
     variables = (
         "leader", "tenure", "transactionLog", "replicated", "coordinators", "calls", "requests",
-        "clients", "log", "highWatermark", "entry", "verifying",
+        "clients", "log", "highWatermark", "entry", "verifying", "leaderless",
     )  # fmt: skip
 
     def __init__(self, settings: TransactionSettings, parts: _Parts) -> None:
@@ -80,6 +80,8 @@ class TransactionSteps:
             "WriteMarker": (self._write_marker, _nobody),
             "Replicate": (lambda p: self._world.partitions[p].replicate(), _nobody),
             "ElectLeader": (lambda p, end: self._world.partitions[p].elect(end), _nobody),
+            "StopLeader": (lambda p: self._world.partitions[p].stop(), _nobody),
+            "RestartLeader": (self._restart_leader, _nobody),
             "StartVerificationOfOvertaking": (self._start_verification, _nobody),
             "RefuseVerification": (self._refusing(refuse_verification), _nobody),
             "RefuseBatch": (self._refusing(refuse_batch), _nobody),
@@ -231,6 +233,12 @@ class TransactionSteps:
     def _write_marker(self, partition: str, txn: int, coordinator_epoch: int) -> None:
         sent = self._world.network.marker(partition, txn, coordinator_epoch)
         self._world.partitions[partition].write_marker(sent)
+
+    def _restart_leader(self, partition: str) -> None:
+        """Coordinators that have waited for it send their markers."""
+        self._world.partitions[partition].restart()
+        for broker in self._world.brokers.values():
+            self._world.network.send_markers(broker.sent_markers())
 
     def _refusing(self, refuse: Callable[..., None]) -> Callable[..., None]:
         return lambda *args: refuse(self._world, *args)
