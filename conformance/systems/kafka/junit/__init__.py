@@ -86,10 +86,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
             return MembershipScene.of(behaviour)
         return ConsumerGroupScene.of(behaviour, constants)
     if "transactionLog" in behaviour.variables:
-        [*_, last] = behaviour.steps
-        if last.action is not None and last.action.args[0] in fn(
-            last.state[behaviour.variables.index("log")]
-        ):
+        path = DepartingPath(behaviour)
+        if path.action(len(path) - 1).args[0] in fn(path.value(0, "log")):
             return PartitionScene.of(behaviour)
         return TransactionScene.of(behaviour, constants)
     raise Unsayable("it is of no protocol that tests are written for")
