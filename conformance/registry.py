@@ -60,7 +60,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "runtime": ("CoordinatorStore",),
         "sessions": ("FetchSessions",),
         "storage": ("LogStorage",),
-        "transaction": ("TransactionalLog", "Transactions"),
+        "transaction": ("TransactionErrors", "TransactionalLog", "Transactions"),
     }
 )
 """Which of the shipped specifications each of them is driven by."""

@@ -41,6 +41,10 @@ MODELS = {
 """By deviation a model of the protocol that Kafka speaks, and the mutant whose bounds show it."""
 _SPOKEN = ("Protocol", "NamesWhileReconciling")
 """Constants that say which protocol a model speaks."""
+_TIMED_OUT = """BeginTransaction("a")  AddPartitionOfClient("c1", "a", "p")
+    AcknowledgeAppend("c1", 1)  TakeAdded("a", "c1", "p")  SendBatch("a", "p")
+    BeginFence("c1")  EndFence("c1")  AcknowledgeAppend("c1", 1)  WriteMarker("p", 1, 1)"""
+"""A transaction is aborted while its batch is on the way: the marker has raised the epoch."""
 
 
 SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
@@ -117,6 +121,31 @@ SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
         """Elect("b1")  RunRole("b1")  CompleteLoad("b1", 1)  Write("b1", "put", "appended")
         Elect("b2")  FlushBatch("b1", "refused")""",
     ),
+    "KAFKA-19690": (
+        "transaction/errors-v1",
+        {},
+        f"""{_TIMED_OUT}  RefuseBatch("p", 1, 0, "INVALID_PRODUCER_EPOCH")""",
+    ),
+    "KAFKA-18042": (
+        "transaction/errors-v1",
+        {},
+        f"""{_TIMED_OUT}  RefuseVerification("p", 1, 0, "INVALID_PRODUCER_EPOCH")""",
+    ),
+    "KAFKA-18202": (
+        "transaction/errors-v2",
+        {},
+        """BeginTransaction("a")  SendBatch("a", "p")  SendBatch("a", "p")
+        StartVerificationOfOvertaking("p", 1, 1)  AddPartitionOfLeader("c1", "p")
+        AcknowledgeAppend("c1", 1)  Verify("c1", "p")
+        RefuseBatch("p", 1, 1, "OUT_OF_ORDER_SEQUENCE_NUMBER")""",
+    ),
+    "KAFKA-18660": (
+        "transaction/errors-v1",
+        {},
+        """BeginTransaction("a")  AddPartitionOfClient("c1", "a", "p")  AcknowledgeAppend("c1", 1)
+        BeginFence("c1")  EndFence("c1")
+        RefuseAddPartition("c1", "a", "p", "CONCURRENT_TRANSACTIONS")""",
+    ),
 }
 """By deviation that breaks no formula, so that TLC has nothing to look for: a model, constants, the
 way to it. The specification's evaluator computes its states."""
@@ -138,6 +167,8 @@ MUTANTS: dict[str, tuple[str, str, tuple[str, ...], dict[str, str]]] = {
     ),
     "KAFKA-20845": ("runtime/large-1b", "runtime/mutant-empty-flush", (), {}),
     "KAFKA-19274": ("runtime/deletion-1b", "runtime/mutant-deletion-in-epoch", (), {}),
+    "KAFKA-20734": ("transaction/v2-outages", "transaction/boundary-leaderless", (), {}),
+    "KAFKA-19446": ("transaction/errors-v2", "transaction/mutant-outdated-marker", (), {}),
 }
 """By deviation a model, the mutant that has this deviation alone, the other deviations that the
 classes show along the mutant's counterexample (its states are computed with those), and constants

@@ -91,7 +91,7 @@ Verify(c, p) ==
        /\ v.batch.partition = p /\ v.batch.epoch = Now(c).epoch /\ ~v.isVerified
        /\ verifying' = (verifying \ {v}) \union {[v EXCEPT !.isVerified = TRUE]}
   /\ UNCHANGED <<coordination, requests, clients, applications>>
-  /\ UNCHANGED <<log, highWatermark, entry, leaderChanges>>
+  /\ UNCHANGED <<log, highWatermark, entry, leadership>>
 
 (***************************************************************************)
 (* EndTxn. In version 1 nothing ties it to one transaction (KAFKA-17754).  *)
@@ -124,7 +124,13 @@ MarkersFor(record, coordinatorEpoch) ==
   {Marker(p, MarkerKind(record.state), record.epoch, coordinatorEpoch, record.txn) :
      p \in record.parts}
 QueuedFor(record, coordinatorEpoch) ==
-  IF record.state \in Prepares THEN MarkersFor(record, coordinatorEpoch) ELSE {}
+  IF record.state \in Prepares
+  THEN {m \in MarkersFor(record, coordinatorEpoch) : HasLeader(m.partition)} ELSE {}
+\* TransactionMarkerChannelManager.addTxnMarkersToBrokerQueue: a partition that was deleted needs no
+\* marker. Kafka 4.3 and 4.4 take one without a leader for deleted (KAFKA-20734).
+TakenForDeleted == {}
+LeftToMark(record) ==
+  IF record.state \in Prepares THEN [record EXCEPT !.parts = @ \ TakenForDeleted] ELSE record
 PendingAfter(record) == IF record.state \in Prepares THEN "Complete" ELSE "None"
 
 OfThisTenure(c, call) == call.tenure = coordinators[c].tenure
@@ -140,7 +146,7 @@ AcknowledgeAppend(c, t) ==
        /\ call.broker = c /\ call.tenure = t /\ OfThisTenure(c, call) /\ IsInLog(call)
        /\ calls' = calls \ {call}
        /\ replicated' = Greater(replicated, call.at)
-       /\ coordinators' = [coordinators EXCEPT ![c].now = InMemory(c, call.record),
+       /\ coordinators' = [coordinators EXCEPT ![c].now = LeftToMark(InMemory(c, call.record)),
                                                ![c].pending = PendingAfter(call.record)]
        /\ requests' = requests \union QueuedFor(call.record, coordinators[c].tenure)
   /\ UNCHANGED <<leader, tenure, transactionLog, clients, partitions, applications,
@@ -165,12 +171,10 @@ IsMarked(c, p) ==
   \E m \in MarkersFor(Now(c), coordinators[c].tenure) :
     /\ m.partition = p
     /\ \E i \in CopiesIn(p, MarkerRecord(m)) : i <= highWatermark[p]
-\* Kafka takes a partition without a leader for a deleted one, in 4.3 and 4.4 (KAFKA-20734).
-IsTakenForDeleted(p) == FALSE
 
 AcknowledgeMarker(c, p) ==
   /\ MayWrite(c) /\ Now(c).state \in Prepares /\ p \in Now(c).parts
-  /\ IsMarked(c, p) \/ IsTakenForDeleted(p)
+  /\ IsMarked(c, p)
   /\ coordinators' = [coordinators EXCEPT ![c].now.parts = @ \ {p}]
   /\ requests' = requests \ Gone({m \in MarkersFor(Now(c), coordinators[c].tenure) :
                                     m.partition = p})
@@ -205,9 +209,9 @@ GoesOn(record) == record.state \in Prepares
 Load(c) ==
   /\ Leads(c) /\ ~Serves(c)
   /\ LET record == LastRecord(SubSeq(transactionLog, 1, LoadEnd)) IN
-       /\ coordinators' = [coordinators EXCEPT ![c].loaded = TRUE, ![c].now = AsLoaded(record),
+       /\ coordinators' = [coordinators EXCEPT ![c].loaded = TRUE, ![c].now = LeftToMark(AsLoaded(record)),
                              ![c].pending = IF GoesOn(record) THEN "Complete" ELSE "None"]
-       /\ requests' = IF GoesOn(record) THEN requests \union MarkersFor(record, tenure)
+       /\ requests' = IF GoesOn(record) THEN requests \union QueuedFor(record, tenure)
                       ELSE requests
   /\ replicated' = IF LoadIsReplicated THEN Len(transactionLog) ELSE replicated
   /\ UNCHANGED <<leader, tenure, transactionLog, calls, clients, partitions, applications,

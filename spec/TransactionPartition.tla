@@ -7,7 +7,7 @@
 (* Kafka: ReplicaManager.handleProduceAppend, UnifiedLog.append,           *)
 (* ProducerStateManager, ProducerAppendInfo, VerificationStateEntry.       *)
 (***************************************************************************)
-EXTENDS TransactionState
+EXTENDS TransactionCoordinator
 
 \* Idempotence: a batch is appended once, in its order. What is written to offsets partitions has
 \* no sequence; two copies of a request are enough here.
@@ -22,18 +22,27 @@ IsOpenAt(p, epoch) == \E i \in Open(p) : log[p][i].epoch = epoch
 NeedsVerification(p, m) == Verification /\ ~IsOpenAt(p, m.epoch)
 
 IsAppendable(p, m) == EpochIsCurrent(p, m) /\ InSequence(p, m)
+\* A batch of an old epoch is refused before the coordinator is asked (KAFKA-18042).
+MayBeVerified(p, m) == IsAppendable(p, m)
 BatchesFor(p, t, s) ==
   {m \in requests : m.type = "Produce" /\ m.partition = p /\ m.txn = t /\ m.sequence = s}
 
+\* AddPartitionsToTxnManager asks for one batch of an epoch at a time.
+AsksFor(p, epoch) ==
+  \E v \in verifying : v.batch.partition = p /\ v.batch.epoch = epoch /\ ~v.isVerified
+
 \* UnifiedLog.maybeStartTransactionVerification.
+BeginsVerification(p, m) ==
+  /\ \A v \in verifying : v.batch # m
+  /\ p \in OffsetsPartitions \/ ~AsksFor(p, m.epoch)
+  /\ entry' = [entry EXCEPT ![p] = Greater(@, m.epoch)]
+  /\ verifying' = verifying \union {[batch |-> m, isVerified |-> FALSE]}
+  /\ UNCHANGED <<log, highWatermark, leadership>>
 StartVerification(p, t, s) ==
   /\ \E m \in BatchesFor(p, t, s) :
-       /\ NeedsVerification(p, m) /\ IsAppendable(p, m)
-       /\ \A v \in verifying : v.batch # m
-       /\ entry' = [entry EXCEPT ![p] = Greater(@, m.epoch)]
-       /\ verifying' = verifying \union {[batch |-> m, isVerified |-> FALSE]}
+       /\ HasLeader(p) /\ NeedsVerification(p, m) /\ MayBeVerified(p, m)
+       /\ BeginsVerification(p, m)
   /\ UNCHANGED <<coordination, requests, clients, applications>>
-  /\ UNCHANGED <<log, highWatermark, leaderChanges>>
 
 \* An entry that is cleared takes its guard with it: nobody who was given it may append.
 OthersVerifying(p) == {v \in verifying : v.batch.partition # p}
@@ -46,11 +55,11 @@ Clears(p) ==
 
 AppendBatch(p, t, s) ==
   /\ \E m \in BatchesFor(p, t, s) :
-       /\ IsAppendable(p, m)
+       /\ HasLeader(p) /\ IsAppendable(p, m)
        /\ NeedsVerification(p, m) => HasGuard(p, m)
        /\ WithAppended(p, DataRecord(m))
   /\ Clears(p)
-  /\ UNCHANGED <<coordination, requests, clients, applications, leaderChanges>>
+  /\ UNCHANGED <<coordination, requests, clients, applications, leadership>>
 
 (***************************************************************************)
 (* Markers: ProducerAppendInfo.appendEndTxnMarker.                         *)
@@ -70,11 +79,11 @@ WriteMarker(p, t, coordinatorEpoch) ==
   /\ \E m \in requests :
        /\ m.type = "Marker" /\ m.partition = p /\ m.txn = t
        /\ m.coordinatorEpoch = coordinatorEpoch
-       /\ IsValid(p, m)
+       /\ HasLeader(p) /\ IsValid(p, m)
        /\ Cardinality(CopiesIn(p, MarkerRecord(m))) < MaxCopies
        /\ WithAppended(p, MarkerRecord(m))
        /\ IF LeavesEntry(p, m) THEN UNCHANGED <<entry, verifying>> ELSE Clears(p)
-  /\ UNCHANGED <<coordination, requests, clients, applications, leaderChanges>>
+  /\ UNCHANGED <<coordination, requests, clients, applications, leadership>>
 
 (***************************************************************************)
 (* Replication, and another leader: guards are not replicated.             *)
@@ -83,7 +92,7 @@ Replicate(p) ==
   /\ highWatermark[p] < Len(log[p])
   /\ highWatermark' = [highWatermark EXCEPT ![p] = Len(log[p])]
   /\ UNCHANGED <<coordination, requests, clients, applications>>
-  /\ UNCHANGED <<log, entry, verifying, leaderChanges>>
+  /\ UNCHANGED <<log, entry, verifying, leadership>>
 
 ElectLeader(p, end) ==
   /\ leaderChanges < MaxLeaderChanges
@@ -92,7 +101,26 @@ ElectLeader(p, end) ==
   /\ entry' = [entry EXCEPT ![p] = NoEpoch]
   /\ verifying' = OthersVerifying(p)
   /\ leaderChanges' = leaderChanges + 1
-  /\ UNCHANGED <<coordination, requests, clients, applications, highWatermark>>
+  /\ UNCHANGED <<coordination, requests, clients, applications, highWatermark, leaderless>>
+
+\* The broker that leads stops, and no other is in sync. It comes back with its log; coordinators that
+\* have decided something in between send their markers then.
+StopLeader(p) ==
+  /\ leaderChanges < MaxOutages /\ HasLeader(p)
+  /\ leaderless' = leaderless \union {p}
+  /\ leaderChanges' = leaderChanges + 1
+  /\ entry' = [entry EXCEPT ![p] = NoEpoch]
+  /\ verifying' = OthersVerifying(p)
+  /\ UNCHANGED <<coordination, requests, clients, applications, log, highWatermark>>
+
+WaitingMarkers(p) ==
+  UNION {{m \in MarkersFor(Now(c), coordinators[c].tenure) : m.partition = p} :
+           c \in {c \in Coordinators : Leads(c) /\ Serves(c) /\ Now(c).state \in Prepares}}
+RestartLeader(p) ==
+  /\ ~HasLeader(p)
+  /\ leaderless' = leaderless \ {p}
+  /\ requests' = requests \union WaitingMarkers(p)
+  /\ UNCHANGED <<coordination, clients, applications, log, highWatermark, entry, verifying, leaderChanges>>
 
 PartitionNext ==
   \/ \E p \in Partitions, t \in Transactions, s \in Sequences : StartVerification(p, t, s)
@@ -100,4 +128,5 @@ PartitionNext ==
   \/ \E p \in Partitions, t \in Transactions, e \in Tenures : WriteMarker(p, t, e)
   \/ \E p \in Partitions : Replicate(p)
   \/ \E p \in Partitions, end \in 0..(MaxBatches + 4) : ElectLeader(p, end)
+  \/ \E p \in Partitions : StopLeader(p) \/ RestartLeader(p)
 ===============================================================================

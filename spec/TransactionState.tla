@@ -23,6 +23,7 @@ CONSTANTS
   MaxEpoch, MaxTransactions, MaxBatches,
   MaxTenures,         \* terms of coordinators, the first included
   MaxLeaderChanges,   \* of partitions; 0: what is appended is replicated at once
+  MaxOutages,         \* how often a partition is without a leader for a while
   TimeOuts,           \* transaction.timeout.ms may be over
   MaxAppendFailures,  \* appends to __transaction_state that fail, though the leader has the record
   LoadIsReplicated    \* a coordinator waits until the log that it loads is replicated
@@ -47,15 +48,17 @@ CONSTANTS
 (* begun            | ghost: how many transactions were begun              *)
 (* asked            | ghost: which ends the application asked for          *)
 (* told             | ghost: which ends it was told, with the batches      *)
-(* leaderChanges    | ghost: how many there were                           *)
+(* leaderless       | partitions that have no leader                       *)
+(* leaderChanges    | ghost: how many there were, outages too              *)
 (* appendFailures   | ghost: how many there were                           *)
 (***************************************************************************)
 VARIABLES leader, tenure, transactionLog, replicated, coordinators, calls, requests, clients,
-          log, highWatermark, entry, verifying, begun, asked, told, leaderChanges,
+          log, highWatermark, entry, verifying, leaderless, begun, asked, told, leaderChanges,
           appendFailures
 
 coordination == <<leader, tenure, transactionLog, replicated, coordinators, calls, appendFailures>>
-partitions == <<log, highWatermark, entry, verifying, leaderChanges>>
+leadership == <<leaderless, leaderChanges>>
+partitions == <<log, highWatermark, entry, verifying, leadership>>
 applications == <<begun, asked, told>>
 vars == <<coordination, requests, clients, partitions, applications>>
 GhostVars == {"begun", "asked", "told", "leaderChanges", "appendFailures"}
@@ -139,6 +142,7 @@ MarkerRecord(m) ==
 
 Markers(p) == MarkersOf(log[p], Producer)
 Open(p) == OpenIn(log[p], Producer)
+HasLeader(p) == p \notin leaderless
 StoredEpoch(p) == IF log[p] = <<>> THEN NoEpoch ELSE log[p][Len(log[p])].epoch
 StoredCoordinatorEpoch(p) ==
   IF Markers(p) = {} THEN 0 ELSE log[p][Last(Markers(p))].coordinatorEpoch
@@ -176,6 +180,6 @@ Init ==
                 IF i = "a" THEN 0 ELSE NoEpoch, NoTransaction, {}, {}, FALSE)]
     /\ log = [p \in Partitions |-> <<>>]
     /\ highWatermark = [p \in Partitions |-> 0]
-    /\ entry = [p \in Partitions |-> NoEpoch] /\ verifying = {}
+    /\ entry = [p \in Partitions |-> NoEpoch] /\ verifying = {} /\ leaderless = {}
     /\ begun = 0 /\ asked = {} /\ told = {} /\ leaderChanges = 0 /\ appendFailures = 0
 ===============================================================================

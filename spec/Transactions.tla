@@ -13,7 +13,7 @@
 (*   version 2 of 4.0 and 4.1       | TRUE     TRUE         FALSE          *)
 (*   version 2 from 4.2 on          | TRUE     TRUE         TRUE           *)
 (***************************************************************************)
-EXTENDS TransactionProducer, TransactionCoordinator, TransactionPartition
+EXTENDS TransactionProducer, TransactionPartition
 
 Next == ProducerNext \/ CoordinatorNext \/ PartitionNext
 

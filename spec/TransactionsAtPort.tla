@@ -160,7 +160,7 @@ ProduceBlocked(p, t, s) ==
   /\ \E m \in BatchesFor(p, t, s) :
        /\ NeedsVerification(p, m) /\ WillBeVerified(p, m) /\ IsAppendable(p, m) /\ IsBlocked(p, m)
        /\ IF TakesBlocked
-          THEN /\ WithAppended(p, DataRecord(m)) /\ Clears(p) /\ UNCHANGED leaderChanges
+          THEN /\ WithAppended(p, DataRecord(m)) /\ Clears(p) /\ UNCHANGED leadership
                /\ ShownWithoutEntry(p)
           ELSE UNCHANGED partitions /\ Shown
   /\ UNCHANGED <<coordination, requests, clients, applications>>
@@ -234,7 +234,7 @@ RefuseForgedBatch(p, kind, error) ==
   /\ kind \in ToLeader /\ IsForgedAt(p, kind, error)
   /\ IF IsTaken(kind)
      THEN /\ \E c \in Coordinators : WithAppended(p, ForgedRecord(c, p, kind))
-          /\ UNCHANGED <<entry, verifying, leaderChanges>>
+          /\ UNCHANGED <<entry, verifying, leadership>>
      ELSE UNCHANGED partitions
   /\ UNCHANGED <<coordination, requests, clients, applications>> /\ Shown
 RefuseForgedMarker(p, kind, error) ==

@@ -46,6 +46,7 @@ _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "Coordinator
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG = "TransactionalLog"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
+_OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors")
 _SIGNS: Final[Mapping[str, str]] = {
     "MemberIds": _GROUPS,
     "MaxBatch": _RUNTIME,
@@ -183,11 +184,11 @@ class KafkaFactory:
             return ""
         if specification == _PRODUCE:
             return other_window(constants)
-        if specification == _TRANSACTIONS:
+        if specification in _OF_TRANSACTIONS:
             return self._other_transactions(constants)
         if specification not in _OF_BROKERS:
             others = (*_OF_BROKERS, _GROUPS, _CONSUMER_GROUPS, *_ALL_BRIDGED)
-            driven = f"{', '.join(others)} and {_TRANSACTIONS}"
+            driven = f"{', '.join(others)}, {' and '.join(_OF_TRANSACTIONS)}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:
@@ -203,7 +204,7 @@ class KafkaFactory:
         release = release_of(self.version)
         if release < _FIRST_VERSION_2:
             return "before 4.0 there are no transactions of version 2 (KIP-890)"
-        if constants["StrictMarkers"] is (release >= _FIRST_STRICT_MARKERS):
+        if constants["StrictMarkers"] is True or release < _FIRST_STRICT_MARKERS:
             return ""
         return "markers of transactions of version 2 need a new epoch from 4.2 on (KIP-1228)"
 

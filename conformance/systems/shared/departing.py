@@ -24,7 +24,7 @@ class DepartingPath:
     """A behaviour that ends with a departure, by step and variable."""
 
     def __init__(self, behaviour: Behaviour) -> None:
-        if not (behaviour.departs and behaviour.observed and len(behaviour.steps) > 1):
+        if not (behaviour.departs and len(behaviour.steps) > 1):
             raise Unsayable("it does not end where an implementation departs")
         self._behaviour = behaviour
 

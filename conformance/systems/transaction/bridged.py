@@ -389,6 +389,20 @@ class KafkaTransactionPartition(TransactionPartition):
         """See `TransactionPartition.elect`."""
         self._tell("txn_elect_leader", end=end)
 
+    def _restart(self) -> None:
+        """See `TransactionPartition.stop`."""
+        self.elect(len(self.batches))
+
+    def stop(self) -> None:
+        """See `TransactionPartition.stop`: the controller's record says so."""
+        super().stop()
+        self._bridge.tell("txn_stop_leader", metadata=self._number)
+
+    def restart(self) -> None:
+        """See `TransactionPartition.restart`."""
+        super().restart()
+        self._bridge.tell("txn_restart_leader", metadata=self._number)
+
     def _tell(self, command: str, **members: object) -> None:
         self._bridge.tell(command, partition=self._number, **members)
 

@@ -153,7 +153,7 @@ class CoordinatorBroker:
             ProducerIdAndEpoch(PRODUCER_ID, epoch),
             frozenset({partition}),
             self._version,
-            lambda _error: None,
+            _raise,
         )
 
     def has_partition(self, partition: TopicPartition, epoch: int) -> bool:
@@ -209,3 +209,8 @@ class CoordinatorBroker:
     def complete_transaction(self) -> None:
         """See `Coordinator.complete_transaction`."""
         self._tasks.run("write-txn-completion")
+
+
+def _raise(error: Errors) -> None:
+    if error is not Errors.NONE:
+        raise error.exception()

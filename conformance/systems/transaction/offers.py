@@ -35,13 +35,14 @@ def candidates(world: TransactionWorld) -> Iterator[Action]:
     for batch in world.network.batches:
         leader = world.partitions[batch.partition]
         args = (batch.partition, batch.txn, batch.sequence)
-        if leader.log.has_place_for(batch):
+        if leader.log.has_place_for(batch) and not leader.is_leaderless:
             yield Action("AppendBatch", args)
             if leader.log.is_next(batch) and not leader.is_verifying(batch):
                 yield Action("StartVerification", args)
     for sent in world.network.markers.values():
         leader = world.partitions[sent.partition]
-        if leader.log.copies_of_marker(sent) < world.settings.max_copies:
+        copies = leader.log.copies_of_marker(sent)
+        if copies < world.settings.max_copies and not leader.is_leaderless:
             txn, epoch = world.network.txn_of(sent), sent.coordinator_epoch
             yield Action("WriteMarker", (sent.partition, txn, epoch))
 

@@ -113,7 +113,10 @@ class Coordinator(Protocol):
         ...
 
     def add_partition(self, partition: TopicPartition, epoch: int) -> None:
-        """A client, or the partition's leader, adds a partition to the transaction."""
+        """A client, or the partition's leader, adds a partition to the transaction.
+
+        ApiException or ActionRefused, whose reason begins with the error, if it is refused.
+        """
         ...
 
     def has_partition(self, partition: TopicPartition, epoch: int) -> bool:
@@ -270,6 +273,7 @@ class TransactionPartition(ABC):
         self._is_offsets = is_offsets
         self._replicates_at_once = replicates_at_once
         self._verifications: dict[TransactionBatch, Verification] = {}
+        self.is_leaderless = False
 
     # ---- what Kafka's rules decide ---------------------------------------------------------
 
@@ -313,6 +317,19 @@ class TransactionPartition(ABC):
     def elect(self, end: int) -> None:
         """A follower leads that has the log up to `end`. Guards are not replicated."""
 
+    @abstractmethod
+    def _restart(self) -> None:
+        """The broker that led leads again, with the log that it had."""
+
+    def stop(self) -> None:
+        """The broker that leads stops, and no other may lead. What it verified is over."""
+        self._restart()
+        self.is_leaderless = True
+
+    def restart(self) -> None:
+        """The broker is back."""
+        self.is_leaderless = False
+
     # ---- batches ---------------------------------------------------------------------------
 
     @property
@@ -348,11 +365,19 @@ class TransactionPartition(ABC):
         if self._replicates_at_once:
             self.replicate()
 
+    def forget(self, batch: TransactionBatch) -> None:
+        """The request is answered with an error."""
+        self._verifications.pop(batch, None)
+
     @property
     def log(self) -> TransactionBatches:
         """What its log has."""
         return TransactionBatches(self.batches, self.high_watermark, is_offsets=self._is_offsets)
 
     def is_verifying(self, batch: TransactionBatch) -> bool:
-        """Whether the batch waits for the coordinator already."""
-        return any(verification.batch == batch for verification in self.verifications)
+        """Whether the batch, or another of its epoch, waits for the coordinator already."""
+        return any(
+            known.batch == batch
+            or not (self._is_offsets or known.is_verified or known.batch.epoch != batch.epoch)
+            for known in self.verifications
+        )

@@ -1,6 +1,7 @@
 """The system under test: coordinators of one transactional id, and the partitions that it writes.
 
-Driven by Transactions.tla. Requests, call-backs of appends, loads and answers wait for an action.
+Driven by Transactions.tla and TransactionErrors.tla. Requests, call-backs of appends, loads and
+answers wait for an action.
 """
 
 from __future__ import annotations
@@ -12,6 +13,12 @@ from conformance.systems.rewinding import Rewinder, RewindingSystem
 from conformance.systems.transaction.observation import StepOrigin
 from conformance.systems.transaction.offers import OFFERABLE, candidates
 from conformance.systems.transaction.parts import FENCING
+from conformance.systems.transaction.refusals import (
+    deliver_outdated_marker,
+    refuse_add_partition,
+    refuse_batch,
+    refuse_verification,
+)
 from conformance.systems.transaction.settings import TransactionSettings
 from conformance.systems.transaction.world import TransactionParts, TransactionWorld, impl_parts
 from conformance.tla import Action, Value
@@ -30,7 +37,7 @@ class TransactionSteps:
 
     variables = (
         "leader", "tenure", "transactionLog", "replicated", "coordinators", "calls", "requests",
-        "clients", "log", "highWatermark", "entry", "verifying",
+        "clients", "log", "highWatermark", "entry", "verifying", "leaderless",
     )  # fmt: skip
 
     def __init__(self, settings: TransactionSettings, parts: _Parts) -> None:
@@ -73,6 +80,13 @@ class TransactionSteps:
             "WriteMarker": (self._write_marker, _nobody),
             "Replicate": (lambda p: self._world.partitions[p].replicate(), _nobody),
             "ElectLeader": (lambda p, end: self._world.partitions[p].elect(end), _nobody),
+            "StopLeader": (lambda p: self._world.partitions[p].stop(), _nobody),
+            "RestartLeader": (self._restart_leader, _nobody),
+            "StartVerificationOfOvertaking": (self._start_verification, _nobody),
+            "RefuseVerification": (self._refusing(refuse_verification), _nobody),
+            "RefuseBatch": (self._refusing(refuse_batch), _nobody),
+            "DeliverOutdatedMarker": (self._refusing(deliver_outdated_marker), _nobody),
+            "RefuseAddPartition": (self._refusing(refuse_add_partition), _nobody),
         }
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -219,6 +233,15 @@ class TransactionSteps:
     def _write_marker(self, partition: str, txn: int, coordinator_epoch: int) -> None:
         sent = self._world.network.marker(partition, txn, coordinator_epoch)
         self._world.partitions[partition].write_marker(sent)
+
+    def _restart_leader(self, partition: str) -> None:
+        """Coordinators that have waited for it send their markers."""
+        self._world.partitions[partition].restart()
+        for broker in self._world.brokers.values():
+            self._world.network.send_markers(broker.sent_markers())
+
+    def _refusing(self, refuse: Callable[..., None]) -> Callable[..., None]:
+        return lambda *args: refuse(self._world, *args)
 
 
 class TransactionSystem(RewindingSystem, TransactionSteps):

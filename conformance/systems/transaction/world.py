@@ -28,6 +28,7 @@ from conformance.systems.transaction.settings import TransactionSettings
 from conformance.systems.transaction.state_log import StateLog
 from conformance.tla import make_function
 from impl.clock import Clock, MockClock
+from impl.transaction.transaction_marker_channel_manager import NO_LEADER
 from impl.transaction.transaction_state_manager import TransactionConfig
 from impl.types import TopicPartition
 
@@ -44,27 +45,28 @@ class TransactionParts:
 def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> TransactionParts:
     """Those of `impl`. Each partition is led by a broker of its own: each marker is a request."""
 
+    partitions = {
+        name: PartitionLeader(
+            name,
+            clock,
+            settings.of_partitions,
+            is_offsets=name in settings.offsets_partitions,
+        )
+        for name in settings.partitions
+    }
+
     def leader_of(partition: TopicPartition) -> int:
+        if partitions[partition.topic].is_leaderless:
+            return NO_LEADER
         return settings.partitions.index(partition.topic)
 
     state = StateLog(leader)
     config = TransactionConfig(transaction_version=settings.version, num_partitions=1)
-    return TransactionParts(
-        state,
-        {
-            name: CoordinatorBroker(name, state, leader_of, clock, config)
-            for name in settings.coordinators
-        },
-        {
-            name: PartitionLeader(
-                name,
-                clock,
-                settings.of_partitions,
-                is_offsets=name in settings.offsets_partitions,
-            )
-            for name in settings.partitions
-        },
-    )
+    brokers = {
+        name: CoordinatorBroker(name, state, leader_of, clock, config)
+        for name in settings.coordinators
+    }
+    return TransactionParts(state, brokers, partitions)
 
 
 class TransactionWorld:
@@ -130,5 +132,6 @@ class TransactionWorld:
                 "verifying": frozenset(
                     verification_of(v) for _, p in leaders for v in p.verifications
                 ),
+                "leaderless": frozenset(name for name, p in leaders if p.is_leaderless),
             }
         )

@@ -8,7 +8,6 @@ from conformance.errors import UserError
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
-from conformance.systems.protocol import ActionRefused
 from conformance.systems.transaction.bridged import KafkaTransactionSystem
 from conformance.tla import Action, Fn, Value
 from conformance.verdict import Verdict
@@ -17,12 +16,19 @@ from tests.kafka_needed import jars_or_skip
 pytestmark = pytest.mark.tlc
 
 NEWEST = "4.4.0"
-MODELS = ["v2-instances-1-transaction", "v2-append-failures-1-batch", "v1"]
+MODELS = [
+    "v2-instances-1-transaction",
+    "v2-append-failures-1-batch",
+    "v2-outages",
+    "errors-v2",
+    "v1",
+]
 OF_OLDER = [
     ("v1-instances-1-transaction", "3.9.1"),
     ("v2-4-0-instances-1-transaction", "4.0.0"),
     ("v2-4-0-instances-1-transaction", "4.1.0"),
     ("v2-instances-1-transaction", "4.2.0"),
+    ("errors-v2", "4.0.0"),
 ]
 """With what the table of deviations knows set aside: Scala's log and metadata, then Java's."""
 
@@ -42,7 +48,6 @@ def test_random_walks_agree(context: Context, model: str, version: str) -> None:
     ("model", "version", "reason"),
     [
         ("v2", "3.9.1", "before 4.0"),
-        ("v2", "4.1.0", "from 4.2 on"),
         ("v2-4-0", "4.2.0", "from 4.2 on"),
     ],
 )
@@ -63,34 +68,6 @@ def driven(context: Context, model: str, version: str) -> KafkaTransactionSystem
     assert isinstance(system, KafkaTransactionSystem)
     system.reset({"leader": "c1"})
     return system
-
-
-def late_marker(system: KafkaTransactionSystem) -> None:
-    """One transaction is committed; its marker comes once more while the next one is open."""
-    transaction: tuple[tuple[Value, ...], ...] = (
-        ("SendBatch", "a", "p"),
-        ("StartVerification", "p", "TXN", 0),
-        ("AddPartitionOfLeader", "c1", "p"),
-        ("AcknowledgeAppend", "c1", 1),
-        ("Verify", "c1", "p"),
-        ("AppendBatch", "p", "TXN", 0),
-    )
-    first: list[tuple[Value, ...]] = [
-        ("BeginTransaction", "a"),
-        *transaction,
-        ("EndTransaction", "a", True),
-    ]
-    first += [("HandleEndTxn", "c1", "TXN", True), ("AcknowledgeAppend", "c1", 1)]
-    first += [("TakeEnd", "a", "c1"), ("WriteMarker", "p", "TXN", 1)]
-    first += [("AcknowledgeMarker", "c1", "p"), ("CompleteTransaction", "c1")]
-    first += [("AcknowledgeAppend", "c1", 1)]
-    again: tuple[Value, ...] = ("WriteMarker", "p", "TXN", 1)
-    steps = [(1, step) for step in first]
-    steps += [(2, step) for step in (("BeginTransaction", "a"), *transaction)]
-    steps += [(1, again)]
-    for number, (name, *args) in steps:
-        values = tuple(number if value == "TXN" else value for value in args)
-        system.apply(Action(str(name), values))
 
 
 ZOMBIE: tuple[tuple[Value, ...], ...] = (
@@ -120,27 +97,6 @@ def kinds(system: KafkaTransactionSystem) -> list[object]:
     records = log["p"]
     assert isinstance(records, tuple)
     return [record["kind"] for record in records if isinstance(record, Fn)]
-
-
-def test_up_to_4_1_a_late_marker_ends_the_next_transaction(context: Context) -> None:
-    """KAFKA-19446; the model is boundary-v2-4-0-late-marker."""
-    system = driven(context, "boundary-v2-4-0-late-marker", "4.1.0")
-
-    late_marker(system)
-
-    assert kinds(system) == ["data", "Committed", "data", "Committed"]
-    system.close()
-
-
-def test_from_4_2_on_a_late_marker_is_refused(context: Context) -> None:
-    """KIP-1228."""
-    system = driven(context, "v2", "4.2.0")
-
-    with pytest.raises(ActionRefused, match="InvalidProducerEpoch"):
-        late_marker(system)
-
-    assert kinds(system) == ["data", "Committed", "data"]
-    system.close()
 
 
 @pytest.mark.parametrize("version", ["3.9.1", NEWEST])

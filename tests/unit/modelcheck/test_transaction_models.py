@@ -9,6 +9,7 @@ import pytest
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.resources import resource_root, spec_dir
 from conformance.tla import ModelConfig, Spec, bind, format_value, load_module
+from tests.unit.modelcheck import promises_seen
 
 MODELS = find_models(["transaction"])
 PAGE = (resource_root() / "docs" / "transactions.md").read_text(encoding="utf-8")
@@ -116,7 +117,7 @@ def broken(spec: str) -> set[str]:
     return {expect.violated for expect in expected if expect is not None and expect.violated}
 
 
-EXTENDED = {"TransactionsAtPort": "Transactions"}
+EXTENDED = {"TransactionErrors": "Transactions", "TransactionsAtPort": "Transactions"}
 """A root that takes the steps of another one as they are: what breaks a formula there is enough."""
 
 
@@ -140,3 +141,7 @@ def test_the_page_of_promises_names_each_formula_and_each_model_that_must_fail()
 def test_the_page_of_promises_names_no_model_that_is_not_there() -> None:
     named = set(re.findall(r"`((?:mutant|boundary)-[\w-]+)`", PAGE))
     assert named - {model.name.partition("/")[2] for model in MODELS} == set()
+
+
+def test_the_page_of_promises_says_what_the_releases_were_seen_to_do() -> None:
+    assert promises_seen.shown(PAGE) == promises_seen.table(PAGE)

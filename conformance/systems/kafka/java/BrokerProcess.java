@@ -137,10 +137,7 @@ final class BrokerProcess {
     this.host = host;
     this.id = host.id;
     this.epoch = epoch;
-    Object cache =
-        Kafka.wire(
-            Kafka.type("KRaftMetadataCache"),
-            type -> Kafka.raw(type) == int.class ? (Object) id : (java.util.function.Supplier<Object>) BrokerProcess::kraftVersion);
+    Object cache = metadataCache(id);
     LogDirFailureChannel failures = new LogDirFailureChannel(1);
     metadata = new Metadata(brokers, version, cache);
     logManager = Kafka.wireCall(Kafka.companion("kafka.log.LogManager"), "apply", type -> logManagerNeeds(type, cache, failures));
@@ -154,6 +151,15 @@ final class BrokerProcess {
             Kafka.type("kafka.server.ReplicaManager"),
             type -> replicaManagerNeeds(type, cache, failures, alterPartitions));
     fetchers = Kafka.get(replicaManager, "replicaFetcherManager");
+  }
+
+  static Object metadataCache(int id) {
+    return Kafka.wire(
+        Kafka.type("KRaftMetadataCache"),
+        type ->
+            Kafka.raw(type) == int.class
+                ? (Object) id
+                : (java.util.function.Supplier<Object>) BrokerProcess::kraftVersion);
   }
 
   private static Object kraftVersion() {

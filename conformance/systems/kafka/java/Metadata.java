@@ -17,6 +17,7 @@ final class Metadata {
   static final Uuid TOPIC_ID = new Uuid(1, 1);
   static final String LISTENER = "REPLICATION";
   static final int PORT = 9092;
+  static final int NO_LEADER = -1;
 
   private final Object cache;
   private MetadataImage image;
@@ -50,6 +51,21 @@ final class Metadata {
   private static MetadataImage withoutRecord(MetadataVersion version) {
     Object features = Kafka.with(MetadataImage.EMPTY.features(), "metadataVersion", version);
     return (MetadataImage) Kafka.with(MetadataImage.EMPTY, "features", features);
+  }
+
+  /** A topic of one partition, or another leader of it; NO_LEADER: it has none. */
+  MetadataDelta led(String topic, int id, int leader) {
+    int broker = Math.max(leader, 1);
+    return partition(
+        topic,
+        new PartitionRecord()
+            .setTopicId(new Uuid(4, id))
+            .setPartitionId(0)
+            .setReplicas(List.of(broker))
+            .setIsr(List.of(broker))
+            .setLeader(leader)
+            .setLeaderEpoch(0)
+            .setPartitionEpoch(0));
   }
 
   /** The topic with so many partitions, whose replicas are elsewhere. */

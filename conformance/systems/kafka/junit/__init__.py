@@ -22,11 +22,12 @@ from conformance.systems.kafka.junit.client import ConsumerScene
 from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
 from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.membership import MembershipScene
+from conformance.systems.kafka.junit.partition import PartitionScene
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
 from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.kafka.junit.transaction import TransactionScene
-from conformance.systems.shared.departing import DepartingPath, Unsayable
+from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
 
 LIBRARIES = (
     Coordinate("org.junit.platform", "junit-platform-console-standalone", "1.11.4"),
@@ -85,6 +86,9 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
             return MembershipScene.of(behaviour)
         return ConsumerGroupScene.of(behaviour, constants)
     if "transactionLog" in behaviour.variables:
+        path = DepartingPath(behaviour)
+        if path.action(len(path) - 1).args[0] in fn(path.value(0, "log")):
+            return PartitionScene.of(behaviour)
         return TransactionScene.of(behaviour, constants)
     raise Unsayable("it is of no protocol that tests are written for")
 

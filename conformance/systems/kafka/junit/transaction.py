@@ -20,9 +20,17 @@ _OF_PRODUCERS = frozenset(
     {"BeginTransaction", "SendBatch", "EndTransaction"}
     | {"TakeProducerId", "TakeAdded", "TakeEnd", "TakeFence"}
 )
-_OF_PARTITIONS = frozenset({"StartVerification", "WriteMarker", "Replicate"})
+_OF_PARTITIONS = frozenset(
+    {"StartVerification", "Verify", "AppendBatch", "WriteMarker", "Replicate"}
+)
 """Steps that the coordinator does not see, and that lead to none that it misses."""
 _NO_TRANSACTION = 0
+
+
+def _names(names: Value) -> str:
+    """Names of a set, as Java's arguments."""
+    assert isinstance(names, frozenset)
+    return ", ".join(text(name) for name in sorted(map(str, names)))
 
 
 @dataclass(slots=True)
@@ -36,7 +44,9 @@ class TransactionScene(JUnitScene):
             "endTransaction(": {"ends"},
             "abortTimedOutTransactions(": {"timesOut"},
             "completeMarkers(": {"completes"},
+            "loseLeader(": {"leaderless"},
             "metadata(": {"metadata"},
+            "topics(": {"topics"},
             "lastRecord(": {"record"},
         }
     )
@@ -69,7 +79,9 @@ class TransactionScene(JUnitScene):
 
     def _step(self, number: int) -> None:
         action = self.scene.action(number)
-        if action.name in _STEPS and action.args[0] == self.coordinator:
+        if action.name == "StopLeader":
+            self._lose_leader(number, action)
+        elif action.name in _STEPS and action.args[0] == self.coordinator:
             _STEPS[action.name](self, number, action)
         elif action.name not in _OF_PRODUCERS | _OF_PARTITIONS:
             raise Unsayable(f"it has no words for the step {action}")
@@ -91,6 +103,9 @@ class TransactionScene(JUnitScene):
         if len(epochs) != 1:
             raise Unsayable(f"several producers ask for partition {partition}")
         self.lines.add(call("addPartition", *epochs, text(partition)) + ";")
+
+    def _refuse_add(self, number: int, action: Action) -> None:
+        self._add_of_client(number, Action(action.name, action.args[:3]))
 
     def _end(self, number: int, action: Action) -> None:
         _, transaction, commits = action.args
@@ -116,13 +131,20 @@ class TransactionScene(JUnitScene):
     def _marker(self, _number: int, action: Action) -> None:
         self.lines.comment(f"The marker of partition {action.args[1]} is written.")
 
+    def _lose_leader(self, _number: int, action: Action) -> None:
+        self.lines.add(call("loseLeader", text(action.args[0])) + ";")
+
     def _complete(self, _number: int, _action: Action) -> None:
         self.lines.add("completeMarkers();")
 
     # ---- the end -----------------------------------------------------------------------------
 
     def _then(self) -> Iterator[str]:
-        for name, expected, actual in self.scene.differing():
+        last = self.scene.action(len(self.scene) - 1)
+        differing = list(self.scene.differing())
+        if last.name == "RefuseAddPartition" and not differing:
+            yield f'assertEquals(Errors.{last.args[-1]}, added, "answer to AddPartitionsToTxn");'
+        for name, expected, actual in differing:
             if name == "transactionLog":
                 yield from _record(expected, actual)
             elif name == "coordinators":
@@ -144,6 +166,10 @@ def _metadata(expected: Fn, actual: Fn) -> Iterator[str]:
     if expected["epoch"] != actual["epoch"]:
         epoch = expected["epoch"]
         yield f'assertEquals({epoch}, metadata().producerEpoch(), "epoch in memory");'
+    if expected["parts"] != actual["parts"]:
+        names = _names(expected["parts"])
+        words = "partitions that wait for a marker"
+        yield f"assertEquals(Set.of({names}), topics(metadata()), {text(words)});"
     if expected["txn"] == _NO_TRANSACTION != actual["txn"]:
         words = "when the transaction began, of an id that has none"
         yield f"assertEquals(-1, metadata().txnStartTimestamp(), {text(words)});"
@@ -155,6 +181,7 @@ _STEPS: Mapping[str, _Say] = MappingProxyType(
         "HandleInitProducerId": TransactionScene._init,
         "AddPartitionOfClient": TransactionScene._add_of_client,
         "AddPartitionOfLeader": TransactionScene._add_of_leader,
+        "RefuseAddPartition": TransactionScene._refuse_add,
         "HandleEndTxn": TransactionScene._end,
         "BeginFence": TransactionScene._begin_fence,
         "EndFence": TransactionScene._end_fence,

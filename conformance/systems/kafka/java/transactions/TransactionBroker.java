@@ -6,14 +6,12 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.clients.NetworkClient;
 import org.apache.kafka.clients.RequestCompletionHandler;
-import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.message.AddPartitionsToTxnResponseData.AddPartitionsToTxnResult;
 import org.apache.kafka.common.message.WriteTxnMarkersRequestData.WritableTxnMarker;
@@ -50,6 +48,7 @@ final class TransactionBroker {
   private final Virtual.Clock clock;
   private final int version;
   private final SteppingLock lock = new SteppingLock();
+  private final Object leaders;
   private final Object cache;
   private final Object manager;
   private final Object channel;
@@ -60,8 +59,11 @@ final class TransactionBroker {
   private Runnable completion;
   private Stepping fence;
 
-  TransactionBroker(int id, File folder, StateTopic topic, Virtual.Clock clock, int version) {
+  /** `leaders` is a KRaftMetadataCache. */
+  TransactionBroker(
+      int id, File folder, StateTopic topic, Virtual.Clock clock, int version, Object leaders) {
     this.topic = topic;
+    this.leaders = leaders;
     this.clock = clock;
     this.version = version;
     cache = metadataCache();
@@ -147,7 +149,7 @@ final class TransactionBroker {
                 : new scala.util.Success<>(ProducerClient.PRODUCER_ID));
   }
 
-  /** Each partition is led by a broker of its own, so that each marker is a request. */
+  /** The release's own cache says who leads a partition. */
   private Object metadataCache() {
     Class<?> type =
         Kafka.type(
@@ -158,12 +160,7 @@ final class TransactionBroker {
         type,
         (proxy, method, arguments) ->
             switch (method.getName()) {
-              case "getPartitionLeaderEndpoint" -> {
-                Node node = new Node(partition((String) arguments[0]), "127.0.0.1", Metadata.PORT);
-                yield method.getReturnType() == Optional.class
-                    ? Optional.of(node)
-                    : scala.Option.apply(node);
-              }
+              case "getPartitionLeaderEndpoint" -> Kafka.call(leaders, method.getName(), arguments);
               case "features" -> features(method.getReturnType());
               case "metadataVersion" -> MetadataVersion.latestProduction(); // up to 4.1
               default -> throw new Kafka.Unsupported("nothing is known of " + method);
@@ -258,14 +255,23 @@ final class TransactionBroker {
     return scala.runtime.BoxedUnit.UNIT;
   }
 
+  /** Refused, with the error's name, if the answer comes at once. */
   void addPartition(int partition, int epoch) {
+    List<Object> answers = new ArrayList<>();
     handle(
         "handleAddPartitionsToTransaction",
-        (scala.Function1<Object, Object>) TransactionBroker::ignore,
+        (scala.Function1<Object, Object>)
+            error -> {
+              answers.add(error);
+              return scala.runtime.BoxedUnit.UNIT;
+            },
         ID,
         ProducerClient.PRODUCER_ID,
         (short) epoch,
         Set.of(topicPartition(partition)));
+    if (!answers.isEmpty()) {
+      throw new Broker.Refused(answers.get(0).toString());
+    }
   }
 
   boolean hasPartition(int partition, int epoch) {

@@ -44,7 +44,7 @@ final class TransactionPartition {
   /** UnifiedLog.maybeStartTransactionVerification; the number of the guard, 0 if none is needed. */
   int startVerification(int sequence, int epoch, boolean supportsEpochBump) {
     Object guard =
-        Kafka.wireCall(
+        TransactionRecords.call(
             log,
             "maybeStartTransactionVerification",
             type ->

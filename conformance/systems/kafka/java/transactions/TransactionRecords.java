@@ -2,7 +2,9 @@ package kconform;
 
 import java.lang.reflect.Array;
 import java.lang.reflect.Type;
+import java.util.function.Function;
 import org.apache.kafka.common.errors.ApiException;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.server.common.MetadataVersion;
 
 /** What transactions write into a partition, and how a leader's UnifiedLog appends it. */
@@ -62,11 +64,15 @@ final class TransactionRecords {
 
   /** UnifiedLog.appendAsLeader; Refused if it throws an error of the protocol. */
   static void appendAsLeader(Object log, Object records, String origin, Object guard, int version) {
+    call(log, "appendAsLeader", type -> argument(type, records, origin, guard, (short) version));
+  }
+
+  /** A method of a log; Refused, with the error's name first, if it throws one of the protocol. */
+  static Object call(Object log, String method, Function<Type, Object> argument) {
     try {
-      Kafka.wireCall(
-          log, "appendAsLeader", type -> argument(type, records, origin, guard, (short) version));
+      return Kafka.wireCall(log, method, argument);
     } catch (ApiException error) {
-      throw new Broker.Refused(error.toString());
+      throw new Broker.Refused(Errors.forException(error) + ": " + error);
     }
   }
 

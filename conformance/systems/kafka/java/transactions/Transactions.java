@@ -12,7 +12,9 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.server.common.MetadataVersion;
 
 /** The commands of transactions: coordinators of one id, and the partitions that it writes. */
 final class Transactions {
@@ -29,6 +31,7 @@ final class Transactions {
   private String writtenTopic;
   private Virtual.Clock clock;
   private StateTopic topic;
+  private Metadata leaders;
 
   Transactions(File folder) {
     this.folder = folder;
@@ -70,16 +73,32 @@ final class Transactions {
     clock = new Virtual.Clock();
     topic = new StateTopic(new File(folder, "txn"), command.get("leader").asInt(), clock);
     int version = command.get("version").asInt();
+    int count = command.get("partitions").asInt();
+    Object cache = BrokerProcess.metadataCache(1);
+    List<Integer> leading = IntStream.rangeClosed(1, count).boxed().toList();
+    leaders = new Metadata(leading, MetadataVersion.latestProduction(), cache);
     for (int id = 1; id <= command.get("brokers").asInt(); id++) {
-      brokers.add(new TransactionBroker(id, folder, topic, clock, version));
+      brokers.add(new TransactionBroker(id, folder, topic, clock, version, cache));
     }
     boolean verifies = command.get("verifies").asBoolean();
-    for (int id = 1; id <= command.get("partitions").asInt(); id++) {
+    for (int id = 1; id <= count; id++) {
       partitions.add(new TransactionPartition(new File(folder, "txn-" + id), clock, verifies));
+      lead(id, id);
     }
   }
 
+  /** Each partition is led by a broker of its own, so that each marker is a request. */
+  private void lead(int partition, int leader) {
+    String name = TransactionBroker.topicPartition(partition).topic();
+    leaders.publish(leaders.led(name, partition, leader));
+  }
+
   private Object step(String name, JsonNode command) throws InterruptedException {
+    if (command.has("metadata")) {
+      int partition = command.get("metadata").asInt();
+      lead(partition, name.equals("txn_stop_leader") ? Metadata.NO_LEADER : partition);
+      return null;
+    }
     if (command.has("broker")) {
       writtenTopic = null;
       return ofBroker(name, command);

@@ -1,0 +1,116 @@
+"""The table of docs/transactions.md: in which releases each promise was seen to hold or to fail.
+
+`python -m tests.unit.modelcheck.promises_seen` writes it, from docs/releases and Kafka's table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from conformance.deviations.table import Deviation, load_deviations
+from conformance.kafka.jars import RELEASES
+from conformance.modelcheck.manifest import Model, find_models
+from conformance.report.releases import ReleaseRecord, load
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "transactions.md"
+BEGIN, END = "<!-- seen: begin -->", "<!-- seen: end -->"
+_RELEASES = ROOT / "docs" / "releases"
+_TABLE = ROOT / "conformance" / "systems" / "kafka" / "deviations.toml"
+_PROMISES = re.compile(r"^## To whoever (?:reads|produces)\b.*?(?=^## )", re.MULTILINE | re.DOTALL)
+_FORMULA = re.compile(r"`([A-Z]\w+)`")
+_HEAD = "| formula | held, version 1 | held, version 2 | failed |\n|---|---|---|---|"
+_AGREES = ("agrees", "deviates")
+_NOT_RUN = "no suite"
+
+
+def table(page: str) -> str:
+    """A row for each formula that the page promises, in its order."""
+    records = [load(file) for file in sorted(_RELEASES.glob("kafka-*.json"))]
+    deviations = load_deviations(_TABLE)
+    return "\n".join((_HEAD, *(_row(name, records, deviations) for name in _formulas(page))))
+
+
+def _formulas(page: str) -> Sequence[str]:
+    """Those of the third column; the others name models, or what is not promised."""
+    rows = [
+        line.split("|")
+        for section in _PROMISES.findall(page)
+        for line in section.splitlines()
+        if line.startswith("| ") and not line.startswith("| promise")
+    ]
+    return list(dict.fromkeys(name for row in rows for name in _FORMULA.findall(row[2])))
+
+
+def _row(name: str, records: Sequence[ReleaseRecord], deviations: Sequence[Deviation]) -> str:
+    breaking = {one.id for one in deviations if name in one.breaks}
+    models = [
+        model
+        for model in find_models(["transaction"])
+        if name in (*model.check.invariants, *model.check.properties)
+    ]
+    cells = [
+        _held([model for model in models if _is_version_2(model) is version], records, breaking)
+        for version in (False, True)
+    ]
+    failed = "; ".join(_failed(name, one, records) for one in deviations if one.id in breaking)
+    return f"| `{name}` | {' | '.join(cells)} | {failed} |"
+
+
+def _is_version_2(model: Model) -> bool:
+    """A log is the same in both; it is counted under the newer one."""
+    return model.constants.get("Version2") != "FALSE"
+
+
+def _held(models: Sequence[Model], records: Sequence[ReleaseRecord], breaking: set[str]) -> str:
+    held = [
+        _version(record)
+        for record in records
+        if any(_agrees(record, model.name, breaking) for model in models)
+    ]
+    return ", ".join(_runs(held)) or _NOT_RUN
+
+
+def _agrees(record: ReleaseRecord, model: str, breaking: set[str]) -> bool:
+    suite = record.suites.get(model)
+    return suite is not None and suite.answer in _AGREES and not breaking & {*suite.deviations}
+
+
+def _failed(name: str, deviation: Deviation, records: Sequence[ReleaseRecord]) -> str:
+    seen = [_version(one) for one in records if one.deviations.get(deviation.id) == "seen"]
+    words = f"{', '.join(_runs(seen))} ({deviation.id})"
+    return f"**{words}**" if name == deviation.violated else words
+
+
+def _version(record: ReleaseRecord) -> str:
+    return record.system.partition("-")[2]
+
+
+def _runs(versions: Sequence[str]) -> Iterator[str]:
+    """Neighbours among the releases that are known, as `from to`."""
+    known = [number for number, release in enumerate(RELEASES) if release in versions]
+    while known:
+        first, last = known[0], known[0]
+        while known and known[0] in (first, last + 1):
+            last = known.pop(0)
+        between = " to " if last > first + 1 else ", "
+        yield RELEASES[first] + (between + RELEASES[last] if last > first else "")
+
+
+def shown(page: str) -> str:
+    """The table that the page shows."""
+    return page.partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0]
+
+
+def main() -> None:
+    """Write the table."""
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n{table(page)}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
