@@ -40,6 +40,8 @@ class ModelTopic:
     size: int
     most: int
     is_there: bool
+    stays: bool
+    """Whether it is as it is at first, in all of the model."""
 
     @property
     def numbers(self) -> range:
@@ -117,11 +119,23 @@ def _topic(key: Value, value: Value) -> ModelTopic:
             "A topic of a model of ConsumerGroup has partitions that follow each other."
         )
     size, is_there = _number(value["size"]), value["isThere"] is True
-    return ModelTopic(str(key), str(value["name"]), numbers[0], size, len(numbers), is_there)
+    may_change = value["mayGo"] is True or value["mayMove"] is True
+    stays = is_there and size == len(numbers) and not may_change
+    return ModelTopic(str(key), str(value["name"]), numbers[0], size, len(numbers), is_there, stays)
 
 
 def _set(value: Value) -> frozenset[Value]:
     return value if isinstance(value, frozenset) else frozenset()
+
+
+def beyond(constants: Mapping[str, Value]) -> str:
+    """Why no port can show the model; empty if one can."""
+    settings = settings_of(constants)
+    if not all(topic.stays for topic in settings.topics):
+        return "its topics change, and nothing shows when a coordinator has heard of that"
+    if len(settings.topics) > 1 < len(settings.instances):
+        return "a port shows several members of one topic, or one member of several topics"
+    return ""
 
 
 def lacking(port: Port) -> str:

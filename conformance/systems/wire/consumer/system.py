@@ -25,7 +25,6 @@ from conformance.systems.wire.consumer.probes import (
 )
 from conformance.systems.wire.consumer.reach import (
     SPECIFICATION,
-    TOPIC_CHANGES,
     ConsumerSettings,
     ModelTopic,
     lacking,
@@ -117,10 +116,6 @@ class WireConsumerSystem:
 
     def foresee(self, actions: Sequence[Action]) -> str:
         """Which timers the next test lets expire; why it cannot be driven, if it cannot."""
-        if any(action.name in TOPIC_CHANGES for action in actions):
-            return (
-                "at a port topics stay as they are: nothing shows when a coordinator hears of one"
-            )
         if not self._sets_sessions and any(action.name in EXPIRIES for action in actions):
             return "a group's session timeout is set by IncrementalAlterConfigs: it is not offered"
         self._foresight = foresight(actions, self._address)
