@@ -24,8 +24,8 @@ DRIVEN = frozenset(
     }
 )
 """The specifications that Kafka's classes take."""
-WITHOUT_JUNIT = frozenset({"max-timestamp-deleted", "stable-below-start", "KAFKA-19431"})
-"""Deviations of which no JUnit test can be written: of brokers at a port, and of several topics."""
+WITHOUT_JUNIT = frozenset({"max-timestamp-deleted", "stable-below-start"})
+"""Deviations of which no JUnit test can be written: of brokers at a port."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:
