@@ -10,6 +10,10 @@ TypeOK ==
   /\ groupEpoch \in EpochNumbers
   /\ assignmentEpoch \in EpochNumbers
   /\ target \in [Members -> SUBSET Partitions]
+  /\ topics \in [DOMAIN Topics -> {Gone, NotYet} \union 1..Cardinality(Partitions)]
+  /\ hashed \in SUBSET Partitions
+  /\ refresh \in BOOLEAN
+  /\ subscribed \in [Members -> SUBSET Names]
   /\ memberState \in [Members -> MemberStates \union {"None"}]
   /\ memberEpoch \in [Members -> EpochNumbers \union {StaticLeaveEpoch, NoEpoch}]
   /\ previousMemberEpoch \in [Members -> EpochNumbers \union {NoEpoch}]
@@ -19,11 +23,13 @@ TypeOK ==
   /\ \A m \in Members : ~IsRegistered(m) => Member(m) = NoMember
   /\ consumer \in [Members ->
        [state : ConsumerStates, epoch : EpochNumbers, given : SUBSET Partitions,
-        owned : SUBSET Partitions, local : SUBSET Partitions, named : BOOLEAN]]
+        owned : SUBSET Partitions, local : SUBSET Partitions, named : BOOLEAN,
+        reads : SUBSET Names, news : BOOLEAN]]
   /\ channel \in [Members ->
        [type : {"None", "Request", "Answer"},
         epoch : EpochNumbers \union {LeaveEpoch, StaticLeaveEpoch, NoEpoch}, named : BOOLEAN,
-        owned : SUBSET Partitions, error : Errors, told : BOOLEAN, given : SUBSET Partitions]]
+        owned : SUBSET Partitions, reads : SUBSET Names, error : Errors, told : BOOLEAN,
+        given : SUBSET Partitions]]
   /\ commit \in [Members ->
        [type : {"None", "Request", "Answer"}, epoch : EpochNumbers \union {NoEpoch},
         partitions : SUBSET Partitions, error : CommitErrors]]
@@ -41,10 +47,18 @@ HeldByOneMember ==
 RevokedIsNotAssigned ==
   \A m \in Registered : assignedPartitions[m] \intersect partitionsPendingRevocation[m] = {}
 
-\* The target gives every partition to one member, unless nobody has asked since the group changed.
+\* The target gives every partition that is read to one member, unless nobody has asked since the
+\* group changed.
 TargetIsComplete ==
   /\ \A a, b \in Members : a # b => target[a] \intersect target[b] = {}
-  /\ assignmentEpoch = groupEpoch /\ Registered # {} => UNION {target[m] : m \in Members} = Partitions
+  /\ assignmentEpoch = groupEpoch /\ Registered # {} => UNION {target[m] : m \in Members} = hashed
+
+\* Nobody has a partition of a topic that it does not read any more (KAFKA-19431).
+AssignedIsSubscribed ==
+  \A m \in Registered : \A p \in assignedPartitions[m] : NameOf[p] \in subscribed[m]
+
+\* A group that does not know its topics as they are will look at them.
+ChangeIsNoticed == Registered # {} /\ hashed # ReadBy(AllMembers) => refresh
 
 \* A member in the group's epoch has its target, but for what others have still to give back.
 StableIsAssigned ==
@@ -84,6 +98,11 @@ EpochsNeverFall ==
      /\ \A m \in Members :
           IsRegistered(m) /\ IsRegistered(m)' /\ memberEpoch[m] >= 0 /\ memberEpoch'[m] >= 0 =>
             memberEpoch'[m] >= memberEpoch[m]]_vars
+
+\* The group changes only if who is in it does, or what they read, or the topics that they read.
+EpochHasCause ==
+  [][groupEpoch' # groupEpoch =>
+       Registered' # Registered \/ subscribed' # subscribed \/ hashed' # hashed]_vars
 
 \* A partition leaves a member that stays only once that member no longer owns it.
 RevokedBeforeReleased ==
@@ -127,6 +146,8 @@ CommittedIsHeld ==
 (***************************************************************************)
 Settled ==
   /\ assignmentEpoch = groupEpoch \/ Registered = {}
+  /\ UNION {target[m] : m \in Members} = ReadBy(AllMembers)
+  /\ \A m \in Registered : consumer[m].state = "Member" => subscribed[m] = consumer[m].reads
   /\ \A m \in Members : consumer[m].state = "Member" =>
        /\ consumer[m].owned = target[m]
        /\ memberState[m] = "Stable" /\ assignedPartitions[m] = target[m]
@@ -140,5 +161,7 @@ AssignmentIsReached == <>[]Settled
 SomeoneIsWaiting  == \E m \in Members : memberState[m] = "UnreleasedPartitions"
 SomeoneIsRevoking == \E m \in Members : memberState[m] = "UnrevokedPartitions"
 SomeCommitIsRefused == \E m \in Members : commit[m].error # "NONE"
+SomeoneUnsubscribes == \E m \in Members : partitionsPendingRevocation[m] \ PartitionsOf(subscribed[m]) # {}
+SomeTopicIsGone   == \E t \in DOMAIN Topics : topics[t] = Gone
 SomeoneIsFenced   == \E m \in Members : consumer[m].state = "Fenced"
 ===============================================================================

@@ -63,15 +63,27 @@ CommitAnswer(m, request) ==
                        !.partitions = IF error = "NONE" THEN request.partitions ELSE {}]
 
 (***************************************************************************)
-(* The target assignment: any that gives out every partition, evenly       *)
-(* (the uniform and the range assignor do; which one it is, is its choice).*)
+(* The target assignment: any that gives out every partition that somebody *)
+(* reads, evenly, topic by topic (the range assignor) or in all (the       *)
+(* uniform one); which one it is, is the coordinator's choice.             *)
 (***************************************************************************)
 IsEven(shares) == \A a, b \in DOMAIN shares : Cardinality(shares[a]) <= Cardinality(shares[b]) + 1
 
+\* owner: of each partition that is read.
+IsEvenIn(t, members, owner) ==
+  IsEven([m \in {reader \in Members : Topics[t].name \in members[reader].reads} |->
+            {p \in DOMAIN owner : TopicOf[p] = t /\ owner[p] = m}])
+
+IsFair(members, owner) ==
+  \/ \A t \in DOMAIN Topics : IsEvenIn(t, members, owner)
+  \/ IsEven([m \in {reader \in Members : members[reader].reads # {}} |->
+               {p \in DOMAIN owner : owner[p] = m}])
+
 TargetAssignments(members) ==
-  {[m \in Members |-> IF m \in members THEN {p \in Partitions : owner[p] = m} ELSE {}] :
-     owner \in {o \in [Partitions -> members] :
-                  IsEven([m \in members |-> {p \in Partitions : o[p] = m}])}}
+  {[m \in Members |-> {p \in DOMAIN owner : owner[p] = m}] :
+     owner \in {o \in [ReadBy(members) -> Members] :
+                  /\ \A p \in DOMAIN o : NameOf[p] \in members[o[p]].reads
+                  /\ IsFair(members, o)}}
 
 (***************************************************************************)
 (* CurrentAssignmentBuilder. k is the member, wanted its target of the     *)
@@ -87,25 +99,41 @@ Released(partitions, held) == partitions \ held
 \* What a member has given back with this heartbeat counts as held until its next one.
 HeldFor(k, held) == held
 
-MoveOn(k, from, epoch, wanted, m, held) ==
-  LET kept    == k.assigned \intersect wanted
+\* Nobody has partitions of topics that it does not read (KAFKA-19431), or that are gone.
+OfItsTopics(k, partitions) == partitions \intersect PartitionsOf(k.reads)
+
+MoveOn(k, from, epoch, given, m, held) ==
+  LET wanted  == OfItsTopics(k, given)
+      kept    == k.assigned \intersect wanted
       revoked == k.assigned \ wanted
       missing == wanted \ kept
       free    == Released(missing, HeldFor(k, held))
   IN  IF revoked # {} /\ StillOwns(m, revoked)
-      THEN [state |-> "UnrevokedPartitions", epoch |-> from, previous |-> k.epoch,
-            assigned |-> kept, revoking |-> revoked]
-      ELSE [state |-> IF free = missing THEN "Stable" ELSE "UnreleasedPartitions",
-            epoch |-> epoch, previous |-> k.epoch,
-            assigned |-> kept \union free, revoking |-> {}]
+      THEN [k EXCEPT !.state = "UnrevokedPartitions", !.epoch = from, !.previous = k.epoch,
+                     !.assigned = kept, !.revoking = revoked]
+      ELSE [k EXCEPT !.state = IF free = missing THEN "Stable" ELSE "UnreleasedPartitions",
+                     !.epoch = epoch, !.previous = k.epoch,
+                     !.assigned = kept \union free, !.revoking = {}]
+
+\* updateCurrentAssignment: who unsubscribes gives up at once what it read, in the epoch that it has.
+Trimmed(k, m) ==
+  LET kept    == OfItsTopics(k, k.assigned)
+      revoked == k.revoking \union (k.assigned \ kept)
+  IN  IF kept = k.assigned THEN k
+      ELSE IF StillOwns(m, revoked)
+      THEN [k EXCEPT !.state = "UnrevokedPartitions", !.previous = k.epoch,
+                     !.assigned = kept, !.revoking = revoked]
+      ELSE [k EXCEPT !.previous = k.epoch, !.assigned = kept]
 
 \* A member that has given back all that it was to revoke is in the next epoch.
 EpochAfterRevocation(k) == k.epoch + 1
 
-Reconciled(k, epoch, wanted, m, held) ==
-  IF k.state = "Stable" /\ k.epoch = epoch THEN k
+\* isNews: the heartbeat says that the member reads other topics.
+Reconciled(k, epoch, wanted, m, held, isNews) ==
+  IF \/ k.state = "Stable" /\ k.epoch = epoch
+     \/ k.state = "UnrevokedPartitions" /\ StillOwns(m, k.revoking)
+  THEN IF isNews THEN Trimmed(k, m) ELSE k
   ELSE IF k.state = "UnrevokedPartitions"
-  THEN IF StillOwns(m, k.revoking) THEN k
-       ELSE MoveOn(k, EpochAfterRevocation(k), epoch, wanted, m, held)
+  THEN MoveOn(k, EpochAfterRevocation(k), epoch, wanted, m, held)
   ELSE MoveOn(k, k.epoch, epoch, wanted, m, held)
 ===============================================================================

@@ -5,9 +5,9 @@
 (***************************************************************************)
 EXTENDS ConsumerGroupCoordinator
 
-\* A new group's first epoch, and the one after a member has joined.
-FirstEpoch     == 1
-EpochAfterJoin == IF groupEpoch = 0 THEN FirstEpoch ELSE groupEpoch + 1
+\* A new group's first epoch, and the one after a heartbeat that has changed it.
+FirstEpoch == 1
+NextEpoch  == IF groupEpoch = 0 THEN FirstEpoch ELSE groupEpoch + 1
 
 \* The epochs that occur, and how often the group has changed.
 EpochNumbers == Epochs \union {epoch + FirstEpoch - 1 : epoch \in Epochs}
@@ -15,14 +15,17 @@ Changes      == IF groupEpoch = 0 THEN 0 ELSE groupEpoch - FirstEpoch + 1
 
 \* Bounds: who begins what changes the group leaves epochs for what is under way.
 UnderWay  == {m \in Members : \/ consumer[m].state = "Leaving"
-                              \/ consumer[m].state = "Joining" /\ ~IsRegistered(m)}
-MayBegin  == Changes + Cardinality(UnderWay) + 1 \in Epochs
+                              \/ consumer[m].state = "Joining" /\ ~IsRegistered(m)
+                              \/ IsRegistered(m) /\ consumer[m].state = "Member"
+                                 /\ consumer[m].reads # subscribed[m]}
+MayBegin  == Changes + Cardinality(UnderWay) + (IF refresh THEN 1 ELSE 0) + 1 \in Epochs
 MayChange == Changes + 1 \in Epochs
+\* Topics and subscriptions change once all are in the group.
+MayVary   == MayBegin /\ Registered = Members
 CoordinatorStays == UNCHANGED coordinatorVars
 
 \* All but what is noted of a commit under way.
-GroupStays == UNCHANGED <<groupEpoch, assignmentEpoch, target, memberState, memberEpoch,
-                previousMemberEpoch, assignedPartitions, partitionsPendingRevocation, described>>
+GroupStays == UNCHANGED groupVars
 
 (***************************************************************************)
 (* Consumers (ConsumerMembershipManager, ConsumerHeartbeatRequestManager). *)
@@ -31,7 +34,7 @@ GroupStays == UNCHANGED <<groupEpoch, assignmentEpoch, target, memberState, memb
 \* subscribe(), or a new start after it was fenced or left.
 Join(m) ==
   /\ consumer[m].state = "Unsubscribed" /\ MayBegin
-  /\ consumer' = [consumer EXCEPT ![m] = [NoConsumer EXCEPT !.state = "Joining"]]
+  /\ consumer' = [consumer EXCEPT ![m] = Begins(Reads[m])]
   /\ UNCHANGED <<channel, commit>> /\ CoordinatorStays
 
 \* HeartbeatState.buildRequestData: what it owns is named as it joins, when it has changed, and
@@ -41,11 +44,19 @@ MayName(c) == NamesWhileReconciling \/ c.local = c.given
 SendHeartbeat(m) ==
   LET c     == consumer[m]
       names == c.state = "Joining" \/ (~c.named /\ MayName(c))
+      sent  == IF names THEN Naming(c.epoch, c.local) ELSE Heartbeat(c.epoch)
   IN  /\ c.state \in {"Joining", "Member"} /\ channel[m].type = "None"
       /\ channel'  = [channel EXCEPT ![m] =
-                        IF names THEN Naming(c.epoch, c.local) ELSE Heartbeat(c.epoch)]
-      /\ consumer' = [consumer EXCEPT ![m].named = @ \/ names]
+                        IF names \/ c.news THEN [sent EXCEPT !.reads = c.reads] ELSE sent]
+      /\ consumer' = [consumer EXCEPT ![m].named = @ \/ names, ![m].news = FALSE]
       /\ UNCHANGED commit /\ CoordinatorStays
+
+\* subscribe() with other topics. Bound: one change after the other.
+Resubscribe(m, names) ==
+  /\ names \in Resubscribes[m] \ {consumer[m].reads}
+  /\ consumer[m].state = "Member" /\ ~consumer[m].news /\ channel[m].reads = {} /\ MayVary
+  /\ consumer' = [consumer EXCEPT ![m].reads = names, ![m].news = TRUE]
+  /\ UNCHANGED <<channel, commit>> /\ CoordinatorStays
 
 \* What a consumer keeps for itself is given back first.
 Kept(c) == c.owned \intersect c.given
@@ -67,7 +78,7 @@ Assign(m) ==
 \* onPartitionsLost has been called: a new join with the same member id.
 Abandon(m) ==
   /\ consumer[m].state = "Fenced"
-  /\ consumer' = [consumer EXCEPT ![m] = [NoConsumer EXCEPT !.state = "Joining"]]
+  /\ consumer' = [consumer EXCEPT ![m] = Begins(@.reads)]
   /\ UNCHANGED <<channel, commit>> /\ CoordinatorStays
 
 \* close(): everything is revoked, then one last heartbeat says so. A request in flight is given up.
@@ -83,14 +94,18 @@ LostBy(c) == c.owned
 
 \* transitionToFenced: resetEpoch, then onPartitionsLost, which may take its time.
 AfterFencing(c) ==
-  IF LostBy(c) = {} THEN [NoConsumer EXCEPT !.state = "Joining"]
-  ELSE [c EXCEPT !.state = "Fenced", !.epoch = 0, !.named = FALSE]
+  IF LostBy(c) = {} THEN Begins(c.reads)
+  ELSE [c EXCEPT !.state = "Fenced", !.epoch = 0, !.named = FALSE, !.news = FALSE]
+
+\* What it was given is taken away before it has taken it: it says once more what it has.
+IsTakenBack(c, answer) == answer.told /\ answer.given # c.given /\ answer.given = c.local
 
 AfterAnswer(c, answer) ==
   IF c.state = "Leaving" THEN NoConsumer
   ELSE IF answer.error = "NONE"
   THEN [c EXCEPT !.state = "Member", !.epoch = answer.epoch,
-                 !.given = IF answer.told THEN answer.given ELSE @]
+                 !.given = IF answer.told THEN answer.given ELSE @,
+                 !.named = @ /\ ~IsTakenBack(c, answer)]
   ELSE IF answer.error \in {"UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"}
   THEN AfterFencing(c)
   ELSE [NoConsumer EXCEPT !.state = "Failed"]
@@ -121,11 +136,16 @@ ReceiveCommit(m) ==
 (* The network. Who leaves does not ask again; others forget what they     *)
 (* have named (onFailure: HeartbeatState.reset).                           *)
 (***************************************************************************)
+
+\* A request that says what its sender reads, and no more.
+IsUnheard(m) == channel[m].type = "Request" /\ channel[m].reads # {} /\ ~channel[m].named
+
 LoseMessage(m) ==
   /\ Losses /\ channel[m].type # "None"
   /\ channel'  = [channel EXCEPT ![m] = NoMessage]
   /\ consumer' = [consumer EXCEPT ![m] =
-                    IF @.state = "Leaving" THEN NoConsumer ELSE [@ EXCEPT !.named = FALSE]]
+                    IF @.state = "Leaving" THEN NoConsumer
+                    ELSE [@ EXCEPT !.named = FALSE, !.news = @ \/ IsUnheard(m)]]
   /\ UNCHANGED commit /\ CoordinatorStays
 
 LoseCommit(m) ==
@@ -151,16 +171,24 @@ Inherited(m) ==
   IF OfInstance(m) # {}
   THEN [Member(CHOOSE other \in OfInstance(m) : TRUE) EXCEPT !.epoch = 0, !.previous = 0]
   ELSE IF IsRegistered(m) THEN Member(m) ELSE NewMember
-Subscribed(m) ==
+Joined(m) ==
   [other \in Members |->
     IF other = m THEN Inherited(m) ELSE IF other \in Replaced(m) THEN NoMember ELSE Member(other)]
 
-IsNew(m) == ~IsRegistered(m) /\ Replaced(m) = {}
-Bumped(m) == IF channel[m].epoch = JoinEpoch /\ IsNew(m) THEN EpochAfterJoin ELSE groupEpoch
+\* The members that a heartbeat finds, and what they are once it has said what its sender reads.
+Found(m)   == IF channel[m].epoch = JoinEpoch THEN Joined(m) ELSE AllMembers
+Updated(m) ==
+  IF channel[m].reads = {} THEN Found(m) ELSE [Found(m) EXCEPT ![m].reads = channel[m].reads]
+IsNews(m)  == Updated(m)[m].reads # Found(m)[m].reads
 
-TargetsAfter(m, registered) ==
+\* The group is another one if a member reads other topics; its topics are looked at on request.
+HashDiffers(members) == ReadBy(members) # hashed
+EpochAfter(m) ==
+  IF IsNews(m) \/ (refresh /\ HashDiffers(Updated(m))) THEN NextEpoch ELSE groupEpoch
+
+TargetsAfter(m, epoch, members) ==
   LET inherited == UNION {target[other] : other \in Replaced(m)}
-  IN  IF Bumped(m) > assignmentEpoch THEN TargetAssignments(registered)
+  IN  IF epoch > assignmentEpoch THEN TargetAssignments(members)
       ELSE {[other \in Members |->
                IF other = m /\ channel[m].epoch = JoinEpoch THEN target[m] \union inherited
                ELSE IF other \in Replaced(m) /\ channel[m].epoch = JoinEpoch THEN {}
@@ -175,19 +203,21 @@ AnswerTo(request, moved, before) ==
 \* consumerGroupHeartbeat: subscribe, assign if the group has changed, reconcile this member.
 HandleHeartbeat(m) ==
   LET request == channel[m]
-      joined  == IF request.epoch = JoinEpoch THEN Subscribed(m) ELSE AllMembers
-      present == {other \in Members : joined[other].state # "None"}
-      held    == UNION {Holds(joined[other]) : other \in present}
+      members == Updated(m)
+      epoch   == EpochAfter(m)
+      held    == UNION {Holds(members[other]) : other \in Members}
   IN  /\ request.type = "Request" /\ request.epoch >= JoinEpoch
-      /\ Error(m, request) = "NONE" /\ (Bumped(m) = groupEpoch \/ MayChange)
-      /\ groupEpoch' = Bumped(m)
-      /\ assignmentEpoch' = Bumped(m)
-      /\ \E given \in TargetsAfter(m, present) :
-           LET moved == Reconciled(joined[m], Bumped(m), given[m], request, held)
+      /\ Error(m, request) = "NONE" /\ (epoch = groupEpoch \/ MayChange)
+      /\ groupEpoch' = epoch
+      /\ assignmentEpoch' = epoch
+      /\ hashed' = IF epoch = groupEpoch THEN hashed ELSE ReadBy(members)
+      /\ refresh' = FALSE
+      /\ \E given \in TargetsAfter(m, epoch, members) :
+           LET moved == Reconciled(members[m], epoch, given[m], request, held, IsNews(m))
            IN  /\ target' = given
-               /\ MembersBecome([joined EXCEPT ![m] = moved])
-               /\ channel' = [channel EXCEPT ![m] = AnswerTo(request, moved, joined[m])]
-      /\ UNCHANGED <<consumer, commit>>
+               /\ MembersBecome([members EXCEPT ![m] = moved])
+               /\ channel' = [channel EXCEPT ![m] = AnswerTo(request, moved, members[m])]
+      /\ UNCHANGED <<topics, consumer, commit>>
 
 EpochAfterRemoval == groupEpoch + 1
 
@@ -198,6 +228,8 @@ AssignmentEpochAfterRemoval(m) == assignmentEpoch
 Remove(m) ==
   /\ MayChange
   /\ MembersBecome([AllMembers EXCEPT ![m] = NoMember])
+  /\ hashed' = ReadBy([AllMembers EXCEPT ![m] = NoMember])
+  /\ UNCHANGED <<topics, refresh>>
   /\ target' = [target EXCEPT ![m] = {}]
   /\ groupEpoch' = EpochAfterRemoval
   /\ assignmentEpoch' = AssignmentEpochAfterRemoval(m)
@@ -218,7 +250,7 @@ HandleStaticLeave(m) ==
   /\ Error(m, channel[m]) = "NONE"
   /\ MembersBecome([AllMembers EXCEPT ![m] = LeftForAWhile(Member(m))])
   /\ channel' = [channel EXCEPT ![m] = Answer(StaticLeaveEpoch)]
-  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, consumer, commit>>
+  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, consumer, commit>>
 
 \* OffsetMetadataManager.commitOffset: taken or refused, the group is the same.
 HandleCommit(m) ==
@@ -237,6 +269,41 @@ ExpireRebalance(m) ==
   /\ Expiries /\ memberState[m] = "UnrevokedPartitions" /\ memberEpoch[m] # StaticLeaveEpoch
   /\ Remove(m)
   /\ UNCHANGED <<consumer, channel, commit>>
+
+(***************************************************************************)
+(* Topics. What the coordinator hears of them changes no group: the next   *)
+(* heartbeat does (GroupMetadataManager.onMetadataUpdate).                 *)
+(***************************************************************************)
+IsRead(t) == \E m \in Registered : Topics[t].name \in subscribed[m]
+
+\* Groups that read the topic are asked to look at their topics again.
+RefreshAfter(t) == refresh \/ IsRead(t)
+
+TopicBecomes(t, size) ==
+  /\ MayVary
+  /\ topics'  = [topics EXCEPT ![t] = size]
+  /\ refresh' = RefreshAfter(t)
+  /\ described' = [m \in Members |-> {p \in described[m] : TopicOf[p] # t \/ size # Gone}]
+  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, hashed, assignmentVars, keptSince,
+                 consumer, channel, commit>>
+
+CreateTopic(t) ==
+  /\ topics[t] = NotYet
+  /\ \A other \in DOMAIN Topics : Topics[other].name = Topics[t].name => topics[other] <= NotYet
+  /\ TopicBecomes(t, Topics[t].size)
+
+AddPartition(t) ==
+  /\ topics[t] > NotYet /\ topics[t] < Cardinality(Topics[t].partitions)
+  /\ TopicBecomes(t, topics[t] + 1)
+
+\* A partition has another leader: the image has changed, and no group is another one.
+MoveLeader(t) ==
+  /\ topics[t] > NotYet /\ Topics[t].mayMove /\ ~refresh /\ IsRead(t)
+  /\ TopicBecomes(t, topics[t])
+
+DeleteTopic(t) ==
+  /\ topics[t] > NotYet /\ Topics[t].mayGo
+  /\ TopicBecomes(t, Gone)
 
 (***************************************************************************)
 (* The specification. Fair: consumers that stay go on, requests are served.*)
@@ -260,6 +327,11 @@ Next ==
   \/ \E m \in Members : HandleStaticLeave(m)
   \/ \E m \in Members : ExpireSession(m)
   \/ \E m \in Members : ExpireRebalance(m)
+  \/ \E m \in Members, names \in SUBSET Names : Resubscribe(m, names)
+  \/ \E t \in DOMAIN Topics : CreateTopic(t)
+  \/ \E t \in DOMAIN Topics : AddPartition(t)
+  \/ \E t \in DOMAIN Topics : MoveLeader(t)
+  \/ \E t \in DOMAIN Topics : DeleteTopic(t)
 
 Fairness ==
   \A m \in Members :

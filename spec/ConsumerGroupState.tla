@@ -7,6 +7,7 @@
 (* Source: org.apache.kafka.coordinator.group, as on trunk in October 2024 *)
 (* (before 4.0): GroupMetadataManager.consumerGroupHeartbeat, ConsumerGroup, *)
 (* CurrentAssignmentBuilder; of the client ConsumerMembershipManager.      *)
+(* What is said of subscriptions and topics is 4.4's.                      *)
 (*                                                                         *)
 (* variable        | field                                                 *)
 (* ----------------+------------------------------------------------------ *)
@@ -14,19 +15,29 @@
 (*                 | group changes                                         *)
 (* assignmentEpoch | ModernGroup.targetAssignmentEpoch                     *)
 (* target[m]       | ModernGroup.targetAssignment                          *)
+(* topics[t]       | the topics of the coordinator's metadata image, by    *)
+(*                 | topic id: how many partitions                         *)
+(* hashed          | ModernGroup.metadataHash: the partitions of which it  *)
+(*                 | is made, in place of the hash                         *)
+(* refresh         | ModernGroup.requestMetadataRefresh was called: the    *)
+(*                 | next heartbeat asks whether the hash is still right   *)
 (* memberState[m], | ConsumerGroupMember: state, memberEpoch,              *)
 (* memberEpoch[m], | previousMemberEpoch, assignedPartitions,              *)
-(* ...             | partitionsPendingRevocation; Member(m) has all five   *)
+(* ...             | partitionsPendingRevocation; subscribed[m]:           *)
+(*                 | subscribedTopicNames; Member(m) has all six           *)
 (* described[m]    | what ConsumerGroupDescribe shows as its assignment:   *)
 (*                 | nothing depends on it                                 *)
 (* consumer[m]     | the client: its member epoch; given: the assignment   *)
 (*                 | that it was last given (currentTargetAssignment);     *)
 (*                 | owned: SubscriptionState; local: what it has last     *)
 (*                 | reconciled itself to (currentAssignment); named:      *)
-(*                 | whether a heartbeat has said that (SentFields)        *)
+(*                 | whether a heartbeat has said that (SentFields);       *)
+(*                 | reads: the topics that its application subscribes to; *)
+(*                 | news: no heartbeat has said that yet                  *)
 (* channel[m]      | its ConsumerGroupHeartbeat request, or the answer;    *)
-(*                 | named: the request has TopicPartitions; told: the     *)
-(*                 | answer has an assignment                              *)
+(*                 | named: the request has TopicPartitions; reads: its    *)
+(*                 | SubscribedTopicNames, if it has any; told: the answer *)
+(*                 | has an assignment                                     *)
 (* commit[m]       | its OffsetCommit request: member epoch, partitions;   *)
 (*                 | or the answer: the partitions that were taken         *)
 (* keptSince[m]    | of that request's partitions, those that the member   *)
@@ -36,8 +47,8 @@
 (* A request that names partitions has all other fields too. The client's  *)
 (* has them as it joins and after a failed heartbeat only; the answer then *)
 (* lacks an assignment that the consumer knows.                            *)
-(* Not here: regular expressions, a topic that changes, fail-over of the   *)
-(* coordinator, members of the classic protocol.                           *)
+(* Not here: regular expressions, fail-over of the coordinator, members of *)
+(* the classic protocol, a client that has not heard of a topic yet.       *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
 
@@ -45,7 +56,11 @@ CONSTANTS
   Members,     \* consumers; each one's member id is its name
   InstanceOf,  \* of each: group.instance.id, or NoInstance (KIP-345)
   Partitions,
-  Epochs,      \* 0..n: who is in the group changes n times at most
+  Topics,      \* by topic id: its name, its partitions in their order; so many of them as it is
+               \* created; whether it is there at first, and whether it may be deleted
+  Reads,       \* the names of the topics that a consumer subscribes to as it joins
+  Resubscribes,\* of each consumer: what its application subscribes to later
+  Epochs,      \* 0..n: the group changes n times at most
   Losses,      \* requests and answers may be lost
   Expiries,    \* session and rebalance time-outs
   Leaves,      \* consumers close
@@ -53,13 +68,15 @@ CONSTANTS
   NamesWhileReconciling \* after a failed heartbeat, as trunk's client does
 
 VARIABLES
-  groupEpoch, assignmentEpoch, target,
+  groupEpoch, assignmentEpoch, target, topics, hashed, refresh,
   memberState, memberEpoch, previousMemberEpoch, assignedPartitions, partitionsPendingRevocation,
-  described, consumer, channel, commit, keptSince
+  subscribed, described, consumer, channel, commit, keptSince
 
-memberVars == <<memberState, memberEpoch, previousMemberEpoch, assignedPartitions,
-                partitionsPendingRevocation, described, keptSince>>
-coordinatorVars == <<groupEpoch, assignmentEpoch, target, memberVars>>
+assignmentVars == <<memberState, memberEpoch, previousMemberEpoch, assignedPartitions,
+                    partitionsPendingRevocation, subscribed>>
+groupVars ==
+  <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, assignmentVars, described>>
+coordinatorVars == <<groupVars, keptSince>>
 vars == <<coordinatorVars, consumer, channel, commit>>
 
 NoInstance == "none"
@@ -72,7 +89,8 @@ StaticLeaveEpoch == -2
 NoEpoch          == -3
 
 NoMember ==
-  [state |-> "None", epoch |-> NoEpoch, previous |-> NoEpoch, assigned |-> {}, revoking |-> {}]
+  [state |-> "None", epoch |-> NoEpoch, previous |-> NoEpoch, assigned |-> {}, revoking |-> {},
+   reads |-> {}]
 
 \* ConsumerGroup.getOrMaybeCreateMember.
 NewMember == [NoMember EXCEPT !.state = "Stable", !.epoch = 0, !.previous = 0]
@@ -84,11 +102,14 @@ Errors == {"NONE", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "UNRELEASED_INSTA
 
 NoConsumer ==
   [state |-> "Unsubscribed", epoch |-> 0, given |-> {}, owned |-> {}, local |-> {},
-   named |-> FALSE]
+   named |-> FALSE, reads |-> {}, news |-> FALSE]
+
+\* A consumer that subscribes, or begins anew with the subscription that it has.
+Begins(reads) == [NoConsumer EXCEPT !.state = "Joining", !.reads = reads]
 
 NoMessage ==
-  [type |-> "None", epoch |-> NoEpoch, named |-> FALSE, owned |-> {}, error |-> "NONE",
-   told |-> FALSE, given |-> {}]
+  [type |-> "None", epoch |-> NoEpoch, named |-> FALSE, owned |-> {}, reads |-> {},
+   error |-> "NONE", told |-> FALSE, given |-> {}]
 Heartbeat(epoch) == [NoMessage EXCEPT !.type = "Request", !.epoch = epoch]
 Naming(epoch, owned) == [Heartbeat(epoch) EXCEPT !.named = TRUE, !.owned = owned]
 Answer(epoch) == [NoMessage EXCEPT !.type = "Answer", !.epoch = epoch]
@@ -98,14 +119,35 @@ Refusal(error) == [NoMessage EXCEPT !.type = "Answer", !.error = error]
 NoCommit == [type |-> "None", epoch |-> NoEpoch, partitions |-> {}, error |-> "NONE"]
 CommitErrors == {"NONE", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH"}
 
+(***************************************************************************)
+(* Topics. The same name may come back with another id.                    *)
+(***************************************************************************)
+NotYet == 0
+Gone   == -1
+
+TopicOf == [p \in Partitions |-> CHOOSE t \in DOMAIN Topics : p \in Topics[t].partitions]
+NameOf  == [p \in Partitions |-> Topics[TopicOf[p]].name]
+Names   == {Topics[t].name : t \in DOMAIN Topics}
+\* A partition's number in its topic.
+PlaceOf == [p \in Partitions |->
+             Cardinality({q \in Topics[TopicOf[p]].partitions : q < p})]
+
+\* The partitions that there are of topics with these names.
+PartitionsOf(names) ==
+  {p \in Partitions : NameOf[p] \in names /\ PlaceOf[p] < topics[TopicOf[p]]}
+
 \* A member as the coordinator has it, and what becomes of all of them.
 Member(m) ==
   [state |-> memberState[m], epoch |-> memberEpoch[m], previous |-> previousMemberEpoch[m],
-   assigned |-> assignedPartitions[m], revoking |-> partitionsPendingRevocation[m]]
+   assigned |-> assignedPartitions[m], revoking |-> partitionsPendingRevocation[m],
+   reads |-> subscribed[m]]
 AllMembers == [m \in Members |-> Member(m)]
 
 \* ConsumerGroupMember.asConsumerGroupDescribeMember.
 Described(k) == k.assigned
+
+\* Partitions of a topic that is gone are not shown.
+Shown(partitions) == {p \in partitions : topics[TopicOf[p]] # Gone}
 
 \* Of what is being committed, what a member that becomes k is not given anew.
 KeptBy(m, k) == keptSince[m] \intersect ((k.assigned \intersect assignedPartitions[m]) \union k.revoking)
@@ -116,8 +158,12 @@ MembersBecome(members) ==
   /\ previousMemberEpoch' = [m \in Members |-> members[m].previous]
   /\ assignedPartitions'  = [m \in Members |-> members[m].assigned]
   /\ partitionsPendingRevocation' = [m \in Members |-> members[m].revoking]
-  /\ described' = [m \in Members |-> Described(members[m])]
+  /\ subscribed' = [m \in Members |-> members[m].reads]
+  /\ described' = [m \in Members |-> Shown(Described(members[m]))]
   /\ keptSince' = [m \in Members |-> KeptBy(m, members[m])]
+
+\* What a group with these members is about.
+ReadBy(members) == PartitionsOf(UNION {members[m].reads : m \in Members})
 
 IsRegistered(m) == memberState[m] # "None"
 Registered      == {m \in Members : IsRegistered(m)}
@@ -129,12 +175,16 @@ Held     == UNION {Holds(Member(m)) : m \in Registered}
 Init ==
   /\ groupEpoch = 0
   /\ assignmentEpoch = 0
+  /\ topics = [t \in DOMAIN Topics |-> IF Topics[t].isThere THEN Topics[t].size ELSE NotYet]
+  /\ hashed = {}
+  /\ refresh = FALSE
   /\ target   = [m \in Members |-> {}]
   /\ memberState         = [m \in Members |-> NoMember.state]
   /\ memberEpoch         = [m \in Members |-> NoMember.epoch]
   /\ previousMemberEpoch = [m \in Members |-> NoMember.previous]
   /\ assignedPartitions  = [m \in Members |-> NoMember.assigned]
   /\ partitionsPendingRevocation = [m \in Members |-> NoMember.revoking]
+  /\ subscribed = [m \in Members |-> {}]
   /\ described = [m \in Members |-> {}]
   /\ consumer = [m \in Members |-> NoConsumer]
   /\ channel  = [m \in Members |-> NoMessage]

@@ -277,8 +277,9 @@ class Broker:
                 is_internal=False,
                 partitions=(),
             )
-        self._names[_id_of(name)] = name
-        count = self._topics.setdefault(name, self._config.default_partitions)
+        if name not in self._topics:
+            self._create_topic(name, self._config.default_partitions)
+        count = self._topics[name]
         node = self._config.endpoint.id
         return make(
             module.MetadataResponseTopic,
@@ -302,14 +303,18 @@ class Broker:
             topic_authorized_operations=_UNKNOWN_AUTHORIZED_OPERATIONS,
         )
 
+    def _create_topic(self, name: str, partitions: int) -> None:
+        self._topics[name] = partitions
+        self._names[_id_of(name)] = name
+        self.consumer_groups.coordinator.on_new_metadata_image({name})
+
     def _create_topics(self, received: Received, _host: str, answer: Answer) -> None:
         module = module_of("create_topics", received.version, "response")
         results = []
         for topic in received.body.topics:
             exists = topic.name in self._topics
             if not exists and not received.body.validate_only:
-                self._topics[topic.name] = max(topic.num_partitions, 1)
-                self._names[_id_of(topic.name)] = topic.name
+                self._create_topic(topic.name, max(topic.num_partitions, 1))
             error = Errors.TOPIC_ALREADY_EXISTS if exists else Errors.NONE
             results.append(
                 make(

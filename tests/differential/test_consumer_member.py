@@ -10,13 +10,14 @@ import pytest
 from conformance.modelcheck.check import graph_and_spec
 from conformance.stages.context import constants_of, one_model
 from conformance.systems.wire.consumer.member import (
-    OF_A_MEMBER,
     Commit,
     CommitAnswer,
     ConsumerState,
     Heartbeat,
     HeartbeatAnswer,
     WireMember,
+    is_of_a_member,
+    step_of_member,
 )
 from conformance.systems.wire.consumer.observation import (
     commit_value,
@@ -41,7 +42,7 @@ def message_of(value: Mapping[Value, Value]) -> Heartbeat | HeartbeatAnswer | No
     fields = fields_of(value)
     owned, given = fields["owned"], fields["given"]
     if fields["type"] == "Request":
-        return Heartbeat(fields["epoch"], owned if fields["named"] else None)
+        return Heartbeat(fields["epoch"], owned if fields["named"] else None, fields["reads"])
     if fields["type"] == "Answer":
         told = given if fields["told"] else None
         return HeartbeatAnswer(str(fields["error"]), fields["epoch"], told)
@@ -58,7 +59,9 @@ def commit_of(value: Mapping[Value, Value]) -> Commit | CommitAnswer | None:
     return None
 
 
-@pytest.mark.parametrize("name", ["consumer/commits-2m", "consumer/static-2m"])
+@pytest.mark.parametrize(
+    "name", ["consumer/commits-2m", "consumer/static-2m", "consumer/topics-1m"]
+)
 def test_every_step_of_a_member_is_the_specifications(name: str) -> None:
     graph, prepared = graph_and_spec(one_model(name))
     settings = settings_of(constants_of(prepared))
@@ -67,16 +70,17 @@ def test_every_step_of_a_member_is_the_specifications(name: str) -> None:
     taken = set()
     for source, target, code in zip(graph.source, graph.target, graph.action, strict=True):
         action = graph.actions[code]
-        if action.name not in OF_A_MEMBER:
+        if not is_of_a_member(action):
             continue
         who = str(action.args[0])
         names = settings.names_while_reconciling
-        member = WireMember(who, settings.instances[who], names_while_reconciling=names)
+        instance, reads = settings.instances[who], settings.reads[who]
+        member = WireMember(who, instance, reads, names_while_reconciling=names)
         before, after = states[source], states[target]
         member.consumer = consumer_of(entry(before[consumer], who))
         member.channel = message_of(entry(before[channel], who))
         member.commit = commit_of(entry(before[commit], who))
-        OF_A_MEMBER[action.name](member)
+        step_of_member(member, action)
         assert consumer_value(member.consumer) == entry(after[consumer], who), action
         assert message_value(member.channel) == entry(after[channel], who), action
         assert commit_value(member.commit) == entry(after[commit], who), action

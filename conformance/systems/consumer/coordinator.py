@@ -1,8 +1,11 @@
-"""The coordinator in a model: one topic, one group, a clock that stands still, timers by hand."""
+"""The coordinator in a model: its topics, one group, a clock that stands still, timers by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from uuid import UUID
 
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.wire.consumer.member import (
@@ -11,7 +14,7 @@ from conformance.systems.wire.consumer.member import (
     Heartbeat,
     HeartbeatAnswer,
 )
-from conformance.systems.wire.consumer.reach import ConsumerSettings
+from conformance.systems.wire.consumer.reach import ConsumerSettings, ModelTopic
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
 from impl.coordinator.coordinator_timer import TimeoutTask
@@ -44,24 +47,58 @@ from impl.log_loader import load_log
 from impl.scheduler import ImmediateScheduler
 from impl.types import TopicIdPartition, TopicPartition
 
-GROUP, TOPIC, TOPIC_ID = "group", "topic", "AAAAAAAAAAEAAAAAAAAAAQ"
+GROUP = "group"
 _OFFSETS = TopicPartition("__consumer_offsets", 0)
 _REBALANCE_MS = 300_000
 
 
-class OneTopic:
-    """The only topic that there is (`TopicsImage`)."""
+class DrivenTopics:
+    """The topics of a model (`TopicsImage`); a partition is a number for the specification."""
 
-    def __init__(self, partitions: int) -> None:
-        self._partitions = partitions
+    def __init__(self, topics: tuple[ModelTopic, ...]) -> None:
+        self._topics = {_topic_id(place): topic for place, topic in enumerate(topics)}
+        self._sizes = {
+            id: topic.size if topic.is_there else 0 for id, topic in self._topics.items()
+        }
 
     def topic_id(self, name: str) -> str | None:
         """See `TopicsImage.topic_id`."""
-        return TOPIC_ID if name == TOPIC else None
+        there = (id for id, topic in self._topics.items() if topic.name == name)
+        return next((id for id in there if self.num_partitions(id)), None)
 
     def num_partitions(self, topic_id: str) -> int:
         """See `TopicsImage.num_partitions`."""
-        return self._partitions if topic_id == TOPIC_ID else 0
+        return max(self._sizes.get(topic_id, 0), 0)
+
+    def change(self, key: str, size: int) -> str:
+        """The topic has so many partitions from now on, or is gone (-1); its name."""
+        ((id, topic),) = (each for each in self._topics.items() if each[1].key == key)
+        self._sizes[id] = size
+        return topic.name
+
+    def with_ids(self, numbers: frozenset[int]) -> frozenset[TopicIdPartition]:
+        """The partitions with these numbers."""
+        return frozenset(
+            TopicIdPartition(id, number - topic.first)
+            for id, topic in self._topics.items()
+            for number in numbers.intersection(topic.numbers)
+        )
+
+    def numbers_of(self, partitions: Iterable[TopicIdPartition]) -> frozenset[int]:
+        """Their numbers."""
+        return frozenset(
+            self._topics[partition.topic_id].first + partition.partition for partition in partitions
+        )
+
+    @property
+    def only(self) -> str:
+        """The name of the only topic, of those models whose members commit."""
+        (topic,) = self._topics.values()
+        return topic.name
+
+
+def _topic_id(place: int) -> str:
+    return base64.urlsafe_b64encode(UUID(int=(1 << 64) + 1 + place).bytes).decode().rstrip("=")
 
 
 class ChosenAssignor:
@@ -69,14 +106,15 @@ class ChosenAssignor:
 
     name = RangeAssignor.name
 
-    def __init__(self) -> None:
+    def __init__(self, topics: DrivenTopics) -> None:
+        self._driven = topics
         self.chosen: Mapping[str, frozenset[int]] | None = None
 
     def assign(self, group: GroupSpec, topics: TopicsImage) -> GroupAssignment:
         """See `PartitionAssignor.assign`."""
         if self.chosen is None:
             return RangeAssignor().assign(group, topics)
-        return {member: with_ids(self.chosen[member]) for member in group}
+        return {member: self._driven.with_ids(self.chosen[member]) for member in group}
 
 
 class HandTimer:
@@ -90,7 +128,8 @@ class DrivenCoordinator:
     """The service over a log of its own; each request is answered before the call returns."""
 
     def __init__(self, settings: ConsumerSettings) -> None:
-        self.assignor = ChosenAssignor()
+        self.topics = DrivenTopics(settings.topics)
+        self.assignor = ChosenAssignor(self.topics)
         log = load_log(_OFFSETS, "log", MemoryDisk(), ImmediateScheduler(), NoConcurrency())
         partition = LocalPartition(log)
         self.service = GroupCoordinatorService(
@@ -99,7 +138,7 @@ class DrivenCoordinator:
             ImmediateEventProcessor(),
             HandTimer(),
             MockClock(0),
-            OneTopic(settings.partitions),
+            self.topics,
             ConsumerGroupConfig(assignment_interval_ms=0),
             (self.assignor,),
         )
@@ -125,29 +164,27 @@ class DrivenCoordinator:
     def heartbeat(self, member: str, instance: str | None, sent: Heartbeat) -> HeartbeatAnswer:
         """A heartbeat that names partitions has all other fields too."""
         request = ConsumerGroupHeartbeatRequest(GROUP, member, sent.epoch, instance)
+        if sent.reads:
+            request = replace(request, subscribed_topic_names=tuple(sorted(sent.reads)))
         if sent.owned is not None:
-            request = ConsumerGroupHeartbeatRequest(
-                GROUP,
-                member,
-                sent.epoch,
-                instance,
+            request = replace(
+                request,
                 rebalance_timeout_ms=_REBALANCE_MS,
-                subscribed_topic_names=(TOPIC,),
                 server_assignor=RangeAssignor.name,
-                topic_partitions=tuple(with_ids(sent.owned)),
+                topic_partitions=tuple(self.topics.with_ids(sent.owned)),
             )
         answers: list[ConsumerGroupHeartbeatResponse] = []
         self.service.consumer_group_heartbeat(request, answers.append)
         (answer,) = answers
         if answer.error_code is not Errors.NONE:
             return HeartbeatAnswer(answer.error_code.name)
-        given = None if answer.assignment is None else numbers_of(answer.assignment)
+        given = None if answer.assignment is None else self.topics.numbers_of(answer.assignment)
         return HeartbeatAnswer(epoch=answer.member_epoch, given=given)
 
     def commit(self, member: str, instance: str | None, sent: Commit, offset: int) -> CommitAnswer:
         """Commit this offset of each partition. What is fetched then says what was taken."""
         parts = tuple(
-            OffsetCommitRequestPartition(TopicPartition(TOPIC, number), offset)
+            OffsetCommitRequestPartition(TopicPartition(self.topics.only, number), offset)
             for number in sorted(sent.partitions)
         )
         answers: list[OffsetCommitResponse] = []
@@ -159,7 +196,7 @@ class DrivenCoordinator:
         return CommitAnswer(self._stored(sent.partitions, offset), *refused)
 
     def _stored(self, partitions: frozenset[int], offset: int) -> frozenset[int]:
-        wanted = tuple(TopicPartition(TOPIC, number) for number in sorted(partitions))
+        wanted = tuple(TopicPartition(self.topics.only, number) for number in sorted(partitions))
         answers: list[OffsetFetchResponse] = []
         self.service.fetch_offsets(OffsetFetchRequest(GROUP, wanted), answers.append)
         (answer,) = answers
@@ -168,6 +205,10 @@ class DrivenCoordinator:
             for part in answer.partitions
             if part.committed_offset == offset
         )
+
+    def change_topic(self, key: str, size: int) -> None:
+        """The coordinator hears of a topic: see `DrivenTopics.change`."""
+        self.service.on_new_metadata_image({self.topics.change(key, size)})
 
     @property
     def timers(self) -> dict[str, TimeoutTask]:
@@ -180,13 +221,3 @@ class DrivenCoordinator:
         if task is None:
             raise ActionRefused(f"the timer {key} does not run")
         task()
-
-
-def with_ids(numbers: frozenset[int]) -> frozenset[TopicIdPartition]:
-    """Partitions of the topic."""
-    return frozenset(TopicIdPartition(TOPIC_ID, number) for number in numbers)
-
-
-def numbers_of(partitions: frozenset[TopicIdPartition]) -> frozenset[int]:
-    """Their numbers."""
-    return frozenset(partition.partition for partition in partitions)

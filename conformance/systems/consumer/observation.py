@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.systems.consumer.coordinator import DrivenCoordinator, numbers_of, with_ids
+from conformance.systems.consumer.coordinator import DrivenCoordinator, DrivenTopics
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.consumer.inside import GroupInside, MemberInside
 from conformance.systems.wire.consumer.member import Commit, ConsumerProcess
@@ -18,6 +18,7 @@ def group_inside(
     group = coordinator.group
     if group is None:
         return GroupInside()
+    numbers_of = coordinator.topics.numbers_of
     members, targets = group.members(), group.target_assignment()
     if strangers := sorted({*targets} - {*members}):
         raise SystemFailed(f"The group has targets of nobody: {strangers}")
@@ -29,11 +30,14 @@ def group_inside(
             state=member.state.name,
             epoch=member.member_epoch,
             previous_epoch=member.previous_member_epoch,
-            assigned=numbers_of(frozenset(member.assigned_partitions)),
-            pending_revocation=numbers_of(frozenset(member.partitions_pending_revocation)),
+            assigned=numbers_of(member.assigned_partitions),
+            pending_revocation=numbers_of(member.partitions_pending_revocation),
             described=numbers_of(shown[name].assignment),
             target=numbers_of(targets.get(name, frozenset())),
-            kept=frozenset() if sender is None else _kept(member, sender.commit),
+            reads=member.subscribed_topic_names,
+            kept=(
+                frozenset() if sender is None else _kept(member, sender.commit, coordinator.topics)
+            ),
         )
 
     return GroupInside(
@@ -43,18 +47,16 @@ def group_inside(
     )
 
 
-def _kept(member: ConsumerGroupMember, commit: object) -> frozenset[int]:
+def _kept(member: ConsumerGroupMember, commit: object, topics: DrivenTopics) -> frozenset[int]:
     """Of a commit under way, the partitions that were the member's in its epoch already."""
     if not isinstance(commit, Commit):
         return frozenset()
     epochs = {
         partition: member.assignment_epoch_of(partition)
-        for partition in with_ids(commit.partitions)
+        for partition in topics.with_ids(commit.partitions)
     }
-    return numbers_of(
-        frozenset(
-            partition
-            for partition, epoch in epochs.items()
-            if epoch is not None and epoch <= commit.epoch
-        )
+    return topics.numbers_of(
+        partition
+        for partition, epoch in epochs.items()
+        if epoch is not None and epoch <= commit.epoch
     )

@@ -8,14 +8,14 @@ from conformance.systems.consumer.coordinator import GROUP, DrivenCoordinator
 from conformance.systems.consumer.observation import group_inside
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.rewinding import Rewinder, RewindingSystem
-from conformance.systems.wire.consumer.inside import OF_MEMBER, CoordinatorInside, GroupInside
+from conformance.systems.wire.consumer.inside import VARIABLES, CoordinatorInside, GroupInside
 from conformance.systems.wire.consumer.member import (
-    OF_A_MEMBER,
     Commit,
     CommitAnswer,
     ConsumerProcess,
     Heartbeat,
     HeartbeatAnswer,
+    is_of_a_member,
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings
 from conformance.tla import Action, Value
@@ -26,14 +26,14 @@ from impl.coordinator.group.consumer_group_manager import (
 
 _TIMERS = {"ExpireSession": session_timeout_key, "ExpireRebalance": rebalance_timeout_key}
 """The key of a member's timer, by the action that lets it run out."""
-_OF_MEMBERS_ALONE = frozenset(OF_A_MEMBER) - {"SendCommit", "ReceiveCommit", "LoseCommit"}
-"""Steps that call nothing of `impl`, and change nothing that is read of it (`keptSince`)."""
+_OF_COMMITS = frozenset({"SendCommit", "ReceiveCommit", "LoseCommit"})
+"""Steps of a member that change what is read of `impl` (`keptSince`)."""
 
 
 class ConsumerSystem(RewindingSystem, CoordinatorInside):
     """One coordinator whose log has no followers, and the members of one group."""
 
-    variables = ("groupEpoch", "assignmentEpoch", *OF_MEMBER, "consumer", "channel", "commit")
+    variables = VARIABLES
     repeatable = True
     offerable = frozenset(_TIMERS)
 
@@ -55,7 +55,7 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the coordinator or a member cannot."""
         super().apply(action)
-        if action.name not in _OF_MEMBERS_ALONE:
+        if action.name in _OF_COMMITS or not is_of_a_member(action):
             self._seen = None
 
     # ---- CoordinatorInside -----------------------------------------------------------------
@@ -73,6 +73,9 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
 
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
         self._coordinator.assignor.chosen = target
+
+    def _topic_changes(self, key: str, size: int) -> None:
+        self._coordinator.change_topic(key, size)
 
     def _group(self) -> GroupInside:
         if self._seen is None:

@@ -29,6 +29,7 @@ from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.admin import commit_request
 from conformance.systems.wire.consumer.inside import (
     OF_MEMBER,
+    VARIABLES,
     CoordinatorInside,
     GroupInside,
     MemberInside,
@@ -42,6 +43,7 @@ from conformance.systems.wire.consumer.member import (
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings
 from conformance.systems.wire.consumer.requests import (
+    GroupTopic,
     MemberGroup,
     commit_answer,
     heartbeat_answer,
@@ -52,8 +54,9 @@ from conformance.tla import Action, Value
 _HEARTBEAT, _HEARTBEAT_VERSION = "consumer_group_heartbeat", 1
 _COMMIT = "offset_commit"
 _VERSIONS: Mapping[str, int] = MappingProxyType({**NEWEST, _HEARTBEAT: _HEARTBEAT_VERSION})
-_GROUP = MemberGroup("group", "topic", UUID(int=(1 << 64) + 1))
-"""As the bridge calls the only group (Groups.java) and the topic that it reads (Metadata.java)."""
+_GROUP_ID = "group"
+"""As the bridge calls the only group (Groups.java)."""
+_ID_BITS = 64
 _EXPIRIES: Mapping[str, str] = MappingProxyType(
     {"ExpireSession": "SESSION", "ExpireRebalance": "REBALANCE"}
 )
@@ -72,6 +75,7 @@ class _BridgeConsumer(msgspec.Struct, frozen=True, array_like=True):
     pending_revocation: _Partitions
     described: _Partitions
     target: _Partitions
+    reads: frozenset[str]
 
     @property
     def inside(self) -> MemberInside:
@@ -84,6 +88,7 @@ class _BridgeConsumer(msgspec.Struct, frozen=True, array_like=True):
             self.pending_revocation,
             self.described,
             self.target,
+            self.reads,
         )
 
 
@@ -117,10 +122,14 @@ class _BridgedCoordinator:
         self.chosen: Mapping[str, list[int]] | None = None
         self._requests = 0
 
-    def reset(self, partitions: int) -> None:
+    def reset(self, settings: ConsumerSettings, group: MemberGroup) -> None:
         """An empty log, and a coordinator that has loaded it."""
         self._requests = 0
-        self.command("group_reset", partitions=partitions)
+        topics = [
+            (each.topic, _low(each.topic_id), topic.first, topic.size if topic.is_there else 0)
+            for each, topic in zip(group.topics, settings.topics, strict=True)
+        ]
+        self.command("group_reset", topics=topics, partitions=settings.partitions)
 
     def exchange(self, api: str, frame: bytes) -> bytes:
         """The frame that answers this one, both without their size. SystemFailed if none does."""
@@ -150,7 +159,7 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
     of_member = MappingProxyType(
         {name: value for name, value in OF_MEMBER.items() if name != "keptSince"}
     )
-    variables = ("groupEpoch", "assignmentEpoch", *of_member, "consumer", "channel", "commit")
+    variables = tuple(name for name in VARIABLES if name != "keptSince")
 
     def __init__(
         self,
@@ -160,6 +169,7 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
     ) -> None:
         super().__init__(settings)
         self._bridge = _BridgedCoordinator(channel)
+        self._member_group = _member_group(settings)
         self._clients = channel if clients is None else clients
 
     @property
@@ -171,7 +181,7 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """An empty log, a coordinator that has loaded it, new members."""
         self._begin()
-        self._bridge.reset(self._settings.partitions)
+        self._bridge.reset(self._settings, self._member_group)
 
     def close(self) -> None:
         """Leave its JVMs to the next system of this process."""
@@ -181,15 +191,16 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
     # ---- CoordinatorInside -----------------------------------------------------------------
 
     def _heartbeat(self, member: ConsumerProcess, sent: Heartbeat) -> HeartbeatAnswer:
-        body = heartbeat_request(_HEARTBEAT_VERSION, _GROUP, member.name, member.instance, sent)
+        group = self._member_group
+        body = heartbeat_request(_HEARTBEAT_VERSION, group, member.name, member.instance, sent)
         return heartbeat_answer(
-            _read(_HEARTBEAT, self._bridge.exchange(_HEARTBEAT, _frame(body))), _GROUP
+            _read(_HEARTBEAT, self._bridge.exchange(_HEARTBEAT, _frame(body))), group
         )
 
     def _commit(self, member: ConsumerProcess, sent: Commit, offset: int) -> CommitAnswer:
         membership = (sent.epoch, member.name, member.instance)
         offsets = dict.fromkeys(sent.partitions, offset)
-        body = commit_request(_GROUP.group_id, _GROUP.topic, offsets, membership)
+        body = commit_request(_GROUP_ID, self._member_group.topic, offsets, membership)
         answer = _read(_COMMIT, self._bridge.exchange(_COMMIT, _frame(body)))
         return commit_answer(answer, sent, offset, _stored(self._bridge.offsets, sent))
 
@@ -202,6 +213,10 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
         self._bridge.chosen = None
         if target is not None:
             self._bridge.chosen = {name: sorted(given) for name, given in target.items()}
+
+    def _topic_changes(self, key: str, size: int) -> None:
+        numbers = {topic.key: number for number, topic in enumerate(self._settings.topics)}
+        self._bridge.command("group_topic", topic=numbers[key], size=size)
 
     def _group(self) -> GroupInside:
         return self._bridge.group
@@ -250,15 +265,21 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
         return "between the reconciliation and the application's poll"
 
     def _new_member(self, name: str, instance: str | None) -> JavaConsumer:
+        settings = self._settings
         return JavaConsumer(
-            self._clients, name, instance, self._settings.partitions, self._offsets_sent
+            self._clients,
+            name,
+            instance,
+            settings.partitions,
+            settings.reads[name],
+            self._offsets_sent,
         )
 
     def _heartbeat(self, member: ConsumerProcess, _sent: Heartbeat) -> HeartbeatAnswer:
         assert isinstance(member, JavaConsumer), "all members are"
         frame = self._bridge.exchange(_HEARTBEAT, member.heartbeat_frame)
         member.heartbeat_frame = frame
-        return heartbeat_answer(_read(_HEARTBEAT, frame), _GROUP)
+        return heartbeat_answer(_read(_HEARTBEAT, frame), self._member_group)
 
     def _commit(self, member: ConsumerProcess, sent: Commit, _offset: int) -> CommitAnswer:
         assert isinstance(member, JavaConsumer), "all members are"
@@ -266,6 +287,19 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
         member.commit_frame = frame
         answer = _read(_COMMIT, frame)
         return commit_answer(answer, sent, member.offset, _stored(self._bridge.offsets, sent))
+
+
+def _member_group(settings: ConsumerSettings) -> MemberGroup:
+    """Ids as the bridge has them: the first one is Metadata.java's."""
+    ids = (UUID(int=(1 << _ID_BITS) + 1 + (place << 8)) for place in itertools.count())
+    topics = (
+        GroupTopic(topic, topic.name, id) for topic, id in zip(settings.topics, ids, strict=False)
+    )
+    return MemberGroup(_GROUP_ID, tuple(topics))
+
+
+def _low(id: UUID) -> int:
+    return id.int & ((1 << _ID_BITS) - 1)
 
 
 def _inside(group: _BridgeConsumerGroup | None) -> GroupInside:
@@ -277,7 +311,7 @@ def _inside(group: _BridgeConsumerGroup | None) -> GroupInside:
 
 def _frame(body: Entity) -> bytes:
     """A request of ours, without its size. The bridge numbers it."""
-    return request_frame(body, 0, _GROUP.group_id)[SIZE_BYTES:]
+    return request_frame(body, 0, _GROUP_ID)[SIZE_BYTES:]
 
 
 def _read(api: str, frame: bytes) -> Entity:

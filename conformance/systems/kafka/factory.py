@@ -175,7 +175,11 @@ class KafkaFactory:
         if specification == _GROUPS:
             return ""
         if specification == _CONSUMER_GROUPS:
-            return self._without_runtime() or self._without_consumer_protocol()
+            return (
+                self._without_runtime()
+                or self._without_consumer_protocol()
+                or self._beyond_clients(constants)
+            )
         if self.client is not None:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
         if specification == _RUNTIME:
@@ -196,6 +200,13 @@ class KafkaFactory:
         if protocol == "Kip320" and release_of(self.version) >= _WITHOUT_KIP_320:
             return "from 4.0 on Kafka always truncates on fetch (KIP-595): not as Kip320 does"
         return ""
+
+    def _beyond_clients(self, constants: Mapping[str, Value]) -> str:
+        """Whether the Java consumers are to subscribe to more than the bridge's one topic."""
+        if self.client is None or not constants:
+            return ""
+        (first, *others) = consumer_settings_of(constants).topics
+        return "its Java consumers subscribe to one topic" if others or not first.stays else ""
 
     def _other_transactions(self, constants: Mapping[str, Value]) -> str:
         """Whether the release runs this version of transactions: a broker runs version 1, too."""

@@ -61,8 +61,10 @@ class JavaConsumer:
         name: str,
         instance: str | None,
         partitions: int,
+        reads: frozenset[str],
         offsets: Iterator[int],
     ) -> None:
+        self._reads = reads
         self.name = name
         self.instance = instance
         self.channel: Heartbeat | HeartbeatAnswer | None = None
@@ -92,7 +94,8 @@ class JavaConsumer:
             self.commit = Commit(int(body.generation_id_or_member_epoch), partitions)
             self.commit_frame, self._numbers["commit"] = frame, number
             return
-        self.channel = Heartbeat(int(body.member_epoch), _owned(body))
+        reads = frozenset(map(str, body.subscribed_topic_names or ()))
+        self.channel = Heartbeat(int(body.member_epoch), _owned(body), reads)
         self.heartbeat_frame, self._numbers["heartbeat"] = frame, number
 
     @property
@@ -105,7 +108,8 @@ class JavaConsumer:
         if state in _OUTSIDE:
             return ConsumerState(state, 0, seen.given, seen.owned, seen.local)
         named = seen.named and (state != "Joining" or self.channel is not None)
-        return ConsumerState(state, seen.epoch, seen.given, seen.owned, seen.local, named)
+        known = seen.given, seen.owned, seen.local, named
+        return ConsumerState(state, seen.epoch, *known, reads=self._reads)
 
     # ---- its steps -----------------------------------------------------------------------------
 
@@ -126,6 +130,10 @@ class JavaConsumer:
     def assign(self) -> None:
         """onPartitionsAssigned is called: the reconciliation ends."""
         self._run("assign")
+
+    def resubscribe(self, _reads: frozenset[str]) -> None:
+        """Its topic is the bridge's: ActionRefused."""
+        raise ActionRefused(f"{self.name} subscribes to one topic")
 
     def abandon(self) -> None:
         """onPartitionsLost is called."""

@@ -14,6 +14,7 @@ from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
 from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
 from conformance.systems.wire.address import Address, parse_address
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
+from conformance.systems.wire.consumer.reach import beyond as beyond_for_consumers
 from conformance.systems.wire.consumer.reach import lacking
 from conformance.systems.wire.consumer.reach import passes as consumer_group_passes
 from conformance.systems.wire.consumer.reach import settings_of as consumer_settings_of
@@ -127,7 +128,7 @@ class WireFactory:
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
         if specification == CONSUMER_GROUPS:
-            return self._reason_of_port(lacking)
+            return beyond_for_consumers(constants) or self._reason_of_port(lacking)
         if specification == PRODUCE:
             return beyond_a_port(constants) or self._reason_of_port(lacking_for_produce)
         if specification == TRANSACTIONS:

@@ -38,6 +38,8 @@ class ConsumerGroup:
 
     def __init__(self, registry: SnapshotRegistry, group_id: str) -> None:
         self.group_id = group_id
+        self.has_metadata_expired = True
+        """Whether its topics may have changed. No record says so: after a load it is not known."""
         self._metadata = TimelineObject(registry, ConsumerGroupMetadataValue(FIRST_GROUP_EPOCH))
         self._target_metadata = TimelineObject(registry, TargetAssignmentMetadataValue(0))
         self._members: TimelineHashMap[str, ConsumerGroupMember] = TimelineHashMap(registry)

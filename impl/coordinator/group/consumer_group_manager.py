@@ -242,15 +242,18 @@ class ConsumerGroupManager:
             del members[subscription.replaced.member_id]
             target.pop(subscription.replaced.member_id, None)
         has_changed = before.subscribed_topic_names != updated.subscribed_topic_names
-        metadata_hash = self._metadata_hash(members.values())
+        is_another = has_changed or (
+            self._preferred(group.members().values()) != self._preferred(members.values())
+        )
         epoch = group.group_epoch
-        if (
-            has_changed
-            or metadata_hash != group.metadata().metadata_hash
-            or self._preferred(group.members().values()) != self._preferred(members.values())
-        ):
-            epoch += 1
-            records.append(new_consumer_group_epoch_record(group.group_id, epoch, metadata_hash))
+        if is_another or group.has_metadata_expired:
+            metadata_hash = self._metadata_hash(members.values())
+            if is_another or metadata_hash != group.metadata().metadata_hash:
+                epoch += 1
+                records.append(
+                    new_consumer_group_epoch_record(group.group_id, epoch, metadata_hash)
+                )
+            group.has_metadata_expired = False
         if not self._is_target_due(group, epoch):
             return _Reconciliation(
                 tuple(records), group.assignment_epoch, subscription.target, has_changed
@@ -269,10 +272,7 @@ class ConsumerGroupManager:
         return not computed_at or self._clock.milliseconds() >= due_at
 
     def _metadata_hash(self, members: Collection[ConsumerGroupMember]) -> int:
-        """Another one whenever a topic that is read has come, gone or grown.
-
-        Kafka computes it when it has heard of such a change. Here each heartbeat does.
-        """
+        """Another one whenever a topic that is read has come, gone or grown."""
         names = frozenset().union(*(member.subscribed_topic_names for member in members))
         topics = [
             f"{name} {topic_id} {self._topics.num_partitions(topic_id)}"
@@ -399,6 +399,14 @@ class ConsumerGroupManager:
         self._timer.cancel(session_timeout_key(group_id, member_id))
         self._timer.cancel(rebalance_timeout_key(group_id, member_id))
 
+    # ---- topics ------------------------------------------------------------------------------
+
+    def on_metadata_update(self, topic_names: Collection[str]) -> None:
+        """Topics with these names have changed: whoever reads them looks again, at a heartbeat."""
+        for group in self.groups().values():
+            if not group.subscribed_topic_names().isdisjoint(topic_names):
+                group.has_metadata_expired = True
+
     # ---- descriptions ------------------------------------------------------------------------
 
     def describe(self, group_id: str, committed_offset: int) -> DescribedConsumerGroup:
@@ -416,7 +424,7 @@ class ConsumerGroupManager:
             group.target_metadata(committed_offset).assignment_epoch,
             self._preferred(members.values()).name,
             tuple(
-                _described(member, target.get(member_id, NO_PARTITIONS))
+                _described(member, target.get(member_id, NO_PARTITIONS), self._topics)
                 for member_id, member in members.items()
             ),
         )
@@ -542,8 +550,14 @@ def _static_leave(
     return CoordinatorResult((new_current_assignment_record(group.group_id, left),), answer)
 
 
-def _described(member: ConsumerGroupMember, target: Partitions) -> DescribedConsumerGroupMember:
-    """What is still to be revoked is shown as assigned (KAFKA-20431)."""
+def _described(
+    member: ConsumerGroupMember, target: Partitions, topics: TopicsImage
+) -> DescribedConsumerGroupMember:
+    """What is still to be revoked is shown as assigned (KAFKA-20431), but of topics that exist."""
+
+    def existing(partitions: Partitions) -> Partitions:
+        return frozenset(one for one in partitions if topics.num_partitions(one.topic_id))
+
     return DescribedConsumerGroupMember(
         member.member_id,
         member.instance_id,
@@ -552,8 +566,8 @@ def _described(member: ConsumerGroupMember, target: Partitions) -> DescribedCons
         member.client_id,
         member.client_host,
         tuple(sorted(member.subscribed_topic_names)),
-        member.held_partitions,
-        target,
+        existing(member.held_partitions),
+        existing(target),
     )
 
 

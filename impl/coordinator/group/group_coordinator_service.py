@@ -5,7 +5,7 @@ Source: GroupCoordinatorService. One runtime stands for the offsets topic: it ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar, cast
 
 from ...clock import Clock
@@ -74,6 +74,15 @@ class GroupCoordinatorService:
     def on_election(self, leader_epoch: int) -> None:
         """This broker leads the offsets topic: load what it holds."""
         self.runtime.schedule_load_operation(leader_epoch)
+
+    def on_new_metadata_image(self, topic_names: Collection[str]) -> None:
+        """Topics with these names have come, gone or changed."""
+        self._read(
+            "UpdateImage",
+            lambda shard, _offset: shard.groups.on_metadata_update(topic_names),
+            lambda _response: None,
+            lambda _error, _text: None,
+        )
 
     # ---- requests ----------------------------------------------------------------------------
 

@@ -68,22 +68,9 @@ final class Metadata {
             .setPartitionEpoch(0));
   }
 
-  /** The topic with so many partitions, whose replicas are elsewhere. */
-  MetadataDelta topic(int partitions) {
-    MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
-    delta.replay(new TopicRecord().setName(TOPIC).setTopicId(TOPIC_ID));
-    for (int partition = 0; partition < partitions; partition++) {
-      delta.replay(
-          new PartitionRecord()
-              .setTopicId(TOPIC_ID)
-              .setPartitionId(partition)
-              .setReplicas(List.of(2))
-              .setIsr(List.of(2))
-              .setLeader(2)
-              .setLeaderEpoch(0)
-              .setPartitionEpoch(0));
-    }
-    return delta;
+  /** The broker's view. */
+  MetadataImage image() {
+    return image;
   }
 
   /** How one partition's registration reaches a broker: what applyDelta takes. */

@@ -73,6 +73,7 @@ class ClassicGroupScene(JUnitScene):
         joins_twice = self.constants.get("RequireKnownMemberId") == "TRUE"
         return {
             "partitions": words.partitions_of(self.constants),
+            "topics": text("topic"),
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
             "size": self.constants.get("MaxSize", "Integer.MAX_VALUE"),
             "delay": str(INITIAL_DELAY_MS),

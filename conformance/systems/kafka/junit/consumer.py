@@ -26,7 +26,7 @@ _EXPIRIES = MappingProxyType(
 )
 _OF_MEMBERS = frozenset(
     {"Join", "SendHeartbeat", "Revoke", "Assign", "Abandon", "Leave", "ReceiveAnswer"}
-    | {"SendCommit", "ReceiveCommit"}
+    | {"Resubscribe", "SendCommit", "ReceiveCommit"}
 )
 """Steps that the coordinator does not see, and that lead to none that it misses."""
 _LOST = MappingProxyType(
@@ -49,12 +49,13 @@ class ConsumerGroupScene(JUnitScene):
             "heartbeat(": {"consumer"},
             "firstEpoch": {"firstEpoch", "describes"},
             "Set.of(": {"owning"},
-            "given(": {"gives"},
+            "subscribe(": {"subscribes"},
+            "given(": {"gives", "numbers"},
             "describe(": {"describes"},
             'describe("': {"describesMember"},
-            "partitions(": {"partitions"},
+            "partitions(": {"partitions", "numbers"},
             "member(": {"member"},
-            "ofTopic(": {"ofTopic"},
+            "numbers(": {"ofTopics", "numbers"},
         }
     )
     constants: Mapping[str, str]
@@ -70,9 +71,18 @@ class ConsumerGroupScene(JUnitScene):
         instances = words.instances(self.constants)
         return {
             "partitions": words.partitions_of(self.constants),
+            "topics": ", ".join(map(text, self._topics)),
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
             **dict.fromkeys(("size", "delay", "rebalance", "version"), ""),
         }
+
+    @property
+    def _topics(self) -> list[str]:
+        """Their names. Unsayable of several topics that do not have one partition each."""
+        sizes = fn(self.scene.value(0, "topics"))
+        if len(sizes) > 1 and {*sizes.values()} != {1}:
+            raise Unsayable("it has several topics that do not have one partition each")
+        return sorted(map(str, sizes))
 
     # ---- steps -------------------------------------------------------------------------------
 
@@ -97,7 +107,16 @@ class ConsumerGroupScene(JUnitScene):
             self.lines.add(f"target = {groups.map_of(chosen)};")
         request = fn(self.scene.of(number - 1, "channel", member))
         owned = (set_of(request["owned"]),) if request["named"] else ()
-        asked = call("heartbeat", text(member), self._epoch(request["epoch"]), *owned)
+        reads = words.sorted_names(request["reads"])
+        topics = () if reads == self._topics else tuple(map(text, reads))
+        subscribes = reads and not owned
+        asked = call(
+            "subscribe" if subscribes else "heartbeat",
+            text(member),
+            self._epoch(request["epoch"]),
+            *owned,
+            *(map(text, reads) if subscribes else topics),
+        )
         answer = "ConsumerGroupHeartbeatResponseData answer = " if self._is_last(number) else ""
         self.lines.add(f"{answer}{asked};")
 
@@ -200,11 +219,11 @@ _OF_A_MEMBER: Mapping[str, tuple[str, str]] = MappingProxyType(
         "memberState": ("member({}).state().toString()", "state of {}"),
         "previousMemberEpoch": ("member({}).previousMemberEpoch()", "epoch of {} before"),
         "assignedPartitions": (
-            "ofTopic(member({}).assignedPartitions())",
+            "numbers(member({}).assignedPartitions())",
             "partitions assigned to {}",
         ),
         "partitionsPendingRevocation": (
-            "ofTopic(member({}).partitionsPendingRevocation())",
+            "numbers(member({}).partitionsPendingRevocation())",
             "partitions that {} is to give back",
         ),
     }

@@ -49,6 +49,12 @@ def sorted_numbers(numbers: Value) -> list[int]:
     return sorted(number for number in numbers if isinstance(number, int))
 
 
+def sorted_names(names: Value) -> list[str]:
+    """A set of names, in order."""
+    assert isinstance(names, frozenset)
+    return sorted(map(str, names))
+
+
 def text(name: object) -> str:
     """A string of Java."""
     return f'"{name}"'

@@ -40,7 +40,7 @@ class DrivenConsumerGroup:
         self.timers = timers
         names = settings.names_while_reconciling
         self.members = {
-            name: WireMember(name, instance, names_while_reconciling=names)
+            name: WireMember(name, instance, settings.reads[name], names_while_reconciling=names)
             for name, instance in settings.instances.items()
         }
         self._description: Description | None = description

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.wire.consumer.member import (
     NO_EPOCH,
-    OF_A_MEMBER,
     REQUESTS,
     Commit,
     CommitAnswer,
@@ -22,9 +21,11 @@ from conformance.systems.wire.consumer.member import (
     Heartbeat,
     HeartbeatAnswer,
     WireMember,
+    is_of_a_member,
+    step_of_member,
 )
 from conformance.systems.wire.consumer.observation import member_values
-from conformance.systems.wire.consumer.reach import ConsumerSettings
+from conformance.systems.wire.consumer.reach import TOPIC_CHANGES, ConsumerSettings, TopicSizes
 from conformance.tla import Action, Fn, Value
 
 _NOTHING: frozenset[int] = frozenset()
@@ -49,6 +50,7 @@ class MemberInside(NamedTuple):
     pending_revocation: frozenset[int] = _NOTHING
     described: frozenset[int] = _NOTHING
     target: frozenset[int] = _NOTHING
+    reads: frozenset[str] = frozenset()
     kept: frozenset[int] = _NOTHING
     """Of its commit that is under way, what was its own in the commit's epoch already."""
 
@@ -69,11 +71,24 @@ OF_MEMBER: Mapping[str, Callable[[MemberInside], Value]] = MappingProxyType(
         "previousMemberEpoch": lambda member: member.previous_epoch,
         "assignedPartitions": lambda member: _values(member.assigned),
         "partitionsPendingRevocation": lambda member: _values(member.pending_revocation),
+        "subscribed": lambda member: frozenset(member.reads),
         "described": lambda member: _values(member.described),
         "keptSince": lambda member: _values(member.kept),
     }
 )
 """The specification's variables that are functions of the members, seen inside."""
+
+
+VARIABLES = (
+    "groupEpoch",
+    "assignmentEpoch",
+    "topics",
+    *OF_MEMBER,
+    "consumer",
+    "channel",
+    "commit",
+)
+"""All that is seen inside. What a hash is made of and whether it is to be made again are not."""
 
 
 class CoordinatorInside(ABC):
@@ -87,6 +102,7 @@ class CoordinatorInside(ABC):
         self.members: dict[str, ConsumerProcess] = {}
         """The consumers, by name."""
         self._commits = 0
+        self._sizes = TopicSizes(settings.topics)
         self._known: dict[object, Observation] = {}
 
     # ---- what runs the coordinator decides -------------------------------------------------
@@ -111,6 +127,10 @@ class CoordinatorInside(ABC):
     def _group(self) -> GroupInside:
         """The group now."""
 
+    @abstractmethod
+    def _topic_changes(self, key: str, size: int) -> None:
+        """The coordinator hears of a topic, which has so many partitions now: `TopicSizes`."""
+
     # ---- SystemUnderTest, Choosing ---------------------------------------------------------
 
     def _begin(self) -> None:
@@ -120,11 +140,13 @@ class CoordinatorInside(ABC):
             for name, instance in self._settings.instances.items()
         }
         self._commits = 0
+        self._sizes = TopicSizes(self._settings.topics)
 
     def _new_member(self, name: str, instance: str | None) -> ConsumerProcess:
         """A consumer of ours; what runs the coordinator may have others."""
         names = self._settings.names_while_reconciling
-        return WireMember(name, instance, names_while_reconciling=names)
+        reads = self._settings.reads[name]
+        return WireMember(name, instance, reads, names_while_reconciling=names)
 
     def choose(self, wanted: Mapping[str, Value]) -> None:
         """The target that the next heartbeat is to lead to, if it leads to a new one."""
@@ -134,9 +156,13 @@ class CoordinatorInside(ABC):
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the coordinator or a member cannot."""
-        name, member = action.name, self.members[str(action.args[0])]
-        if name in OF_A_MEMBER:
-            OF_A_MEMBER[name](member)
+        name = action.name
+        if name in TOPIC_CHANGES:
+            self._topic_changes(*self._sizes.change(action))
+            return
+        member = self.members[str(action.args[0])]
+        if is_of_a_member(action):
+            step_of_member(member, action)
         elif name in REQUESTS:
             self._handle_heartbeat(member)
         elif name == "HandleCommit":
@@ -163,11 +189,16 @@ class CoordinatorInside(ABC):
         """The observed variables as the objects have them now; the same object for the same."""
         members = tuple(self.members.values())
         group = self._group()
-        state = (group, *((member.consumer, member.channel, member.commit) for member in members))
+        state = (
+            group,
+            self._sizes.value,
+            *((member.consumer, member.channel, member.commit) for member in members),
+        )
         known = self._known.get(state)
         if known is None:
             values = {
                 **_group_values(group, self.of_member, self.members),
+                "topics": self._sizes.value,
                 **member_values(members),
             }
             known = self._known[state] = Observation(values)

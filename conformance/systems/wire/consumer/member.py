@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from conformance.systems.protocol import ActionRefused
+from conformance.tla import Action
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
 NO_EPOCH = -3
@@ -24,7 +25,8 @@ _FENCING = frozenset({"UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"})
 @dataclass(frozen=True, slots=True)
 class ConsumerState:
     """What one knows: `given` is the assignment it was told, `owned` what its application has,
-    `local` what it last reconciled itself to, `named` whether a heartbeat has said that."""
+    `local` what it last reconciled itself to, `named` whether a heartbeat has said that. `reads`:
+    the topics that its application subscribes to, `news` that no heartbeat has said so yet."""
 
     state: str = "Unsubscribed"
     epoch: int = 0
@@ -32,14 +34,18 @@ class ConsumerState:
     owned: frozenset[int] = frozenset()
     local: frozenset[int] = frozenset()
     named: bool = False
+    reads: frozenset[str] = frozenset()
+    news: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A ConsumerGroupHeartbeat request; `owned` is None if it does not name partitions."""
+    """A ConsumerGroupHeartbeat request; `owned` is None if it does not name partitions, `reads`
+    empty if it does not name topics."""
 
     epoch: int
     owned: frozenset[int] | None = None
+    reads: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +76,22 @@ class CommitAnswer:
 
 
 class WireMember:
-    """A consumer and what it has in flight; ActionRefused for a step that it cannot take now."""
+    """A consumer and what it has in flight; ActionRefused for a step that it cannot take now.
 
-    def __init__(self, name: str, instance: str | None, *, names_while_reconciling: bool) -> None:
+    `reads`: the topics that it subscribes to as it joins.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        instance: str | None,
+        reads: frozenset[str],
+        *,
+        names_while_reconciling: bool,
+    ) -> None:
         self.name = name
         self.instance = instance
+        self._reads = reads
         self._names_while_reconciling = names_while_reconciling
         self.consumer = ConsumerState()
         self.channel: Heartbeat | HeartbeatAnswer | None = None
@@ -87,7 +104,14 @@ class WireMember:
     def join(self) -> None:
         """transitionToJoining, as the application subscribes."""
         self._expect(self.consumer.state == "Unsubscribed", "join")
-        self.consumer = ConsumerState(state="Joining")
+        self.consumer = _beginning(self._reads)
+
+    def resubscribe(self, reads: frozenset[str]) -> None:
+        """subscribe() with other topics: the next heartbeat says so."""
+        consumer = self.consumer
+        ready = consumer.state == "Member" and not consumer.news and reads != consumer.reads
+        self._expect(ready, "subscribe to other topics")
+        self.consumer = replace(consumer, reads=reads, news=True)
 
     def send_heartbeat(self) -> None:
         """buildRequestData: what it owns is named as it joins, after a change, after a failure."""
@@ -98,8 +122,12 @@ class WireMember:
         names = consumer.state == "Joining" or (
             not consumer.named and (self._names_while_reconciling or reconciled)
         )
-        self.channel = Heartbeat(consumer.epoch, consumer.local if names else None)
-        self.consumer = replace(consumer, named=consumer.named or names)
+        self.channel = Heartbeat(
+            consumer.epoch,
+            consumer.local if names else None,
+            consumer.reads if names or consumer.news else frozenset(),
+        )
+        self.consumer = replace(consumer, named=consumer.named or names, news=False)
 
     def revoke(self) -> None:
         """onPartitionsRevoked of what the assignment no longer has."""
@@ -118,7 +146,7 @@ class WireMember:
     def abandon(self) -> None:
         """onPartitionsLost of everything (transitionToFenced), then a new join."""
         self._expect(self.consumer.state == "Fenced", "join again")
-        self.consumer = ConsumerState(state="Joining")
+        self.consumer = _beginning(self.consumer.reads)
 
     def leave(self) -> None:
         """leaveGroup: everything is revoked, and one last heartbeat says so."""
@@ -139,9 +167,12 @@ class WireMember:
         """onFailure: what was named is forgotten. Who leaves does not ask again."""
         if self.channel is None:
             raise ActionRefused(f"{self.name} has nothing in flight")
-        self.channel = None
-        leaving = self.consumer.state == "Leaving"
-        self.consumer = ConsumerState() if leaving else replace(self.consumer, named=False)
+        sent, self.channel = self.channel, None
+        unheard = isinstance(sent, Heartbeat) and bool(sent.reads) and sent.owned is None
+        leaving, news = self.consumer.state == "Leaving", self.consumer.news or unheard
+        self.consumer = (
+            ConsumerState() if leaving else replace(self.consumer, named=False, news=news)
+        )
 
     def send_commit(self) -> None:
         """CommitRequestManager: what it owns, in the epoch that it knows."""
@@ -163,16 +194,27 @@ class WireMember:
         self.commit = None
 
 
+def _beginning(reads: frozenset[str]) -> ConsumerState:
+    return ConsumerState(state="Joining", reads=reads)
+
+
 def _after(consumer: ConsumerState, answer: HeartbeatAnswer) -> ConsumerState:
     if consumer.state == "Leaving":
         return ConsumerState()
     if answer.error == _NONE:
         given = consumer.given if answer.given is None else answer.given
-        return replace(consumer, state="Member", epoch=answer.epoch, given=given)
+        is_taken_back = given != consumer.given and given == consumer.local
+        return replace(
+            consumer,
+            state="Member",
+            epoch=answer.epoch,
+            given=given,
+            named=consumer.named and not is_taken_back,
+        )
     if answer.error in _FENCING:
         if not consumer.owned:  # transitionToFenced has nothing to call onPartitionsLost of
-            return ConsumerState(state="Joining")
-        return replace(consumer, state="Fenced", epoch=JOIN_EPOCH, named=False)
+            return _beginning(consumer.reads)
+        return replace(consumer, state="Fenced", epoch=JOIN_EPOCH, named=False, news=False)
     return ConsumerState(state="Failed")
 
 
@@ -187,6 +229,9 @@ class ConsumerProcess(Protocol):
     @property
     def consumer(self) -> ConsumerState:
         """What it knows."""
+
+    def resubscribe(self, reads: frozenset[str]) -> None:
+        """Its application subscribes to other topics."""
 
 
 OF_A_MEMBER: Mapping[str, Callable[[ConsumerProcess], None]] = MappingProxyType(
@@ -204,6 +249,24 @@ OF_A_MEMBER: Mapping[str, Callable[[ConsumerProcess], None]] = MappingProxyType(
         "LoseCommit": methodcaller("lose_commit"),
     }
 )
-"""Steps that leave the coordinator as it was."""
+"""Steps of a member that have no other argument; they leave the coordinator as it was."""
+_RESUBSCRIBE = "Resubscribe"
+
+
+def is_of_a_member(action: Action) -> bool:
+    """Whether it leaves the coordinator as it was."""
+    return action.name in OF_A_MEMBER or action.name == _RESUBSCRIBE
+
+
+def step_of_member(member: ConsumerProcess, action: Action) -> None:
+    """Let the member take a step that leaves the coordinator as it was. Raises ActionRefused."""
+    if action.name != _RESUBSCRIBE:
+        OF_A_MEMBER[action.name](member)
+        return
+    reads = action.args[1]
+    assert isinstance(reads, frozenset), "a set of names"
+    member.resubscribe(frozenset(map(str, reads)))
+
+
 REQUESTS = frozenset({"HandleHeartbeat", "RefuseHeartbeat", "HandleLeave", "HandleStaticLeave"})
 """Steps in which the coordinator gets a member's heartbeat."""

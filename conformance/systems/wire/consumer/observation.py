@@ -21,6 +21,7 @@ VARIABLES = (
     "assignmentEpoch",
     "target",
     "memberEpoch",
+    "subscribed",
     "described",
     "consumer",
     "channel",
@@ -44,6 +45,7 @@ def group_values(
         "assignmentEpoch": group.assignment_epoch,
         "target": by_member(lambda member: member.target, frozenset()),
         "memberEpoch": by_member(lambda member: member.epoch, NO_EPOCH),
+        "subscribed": by_member(lambda member: _names(member.reads), frozenset()),
         "described": by_member(lambda member: member.assigned, frozenset()),
     }
 
@@ -68,6 +70,8 @@ def consumer_value(consumer: ConsumerState) -> Fn:
             "owned": _values(consumer.owned),
             "local": _values(consumer.local),
             "named": consumer.named,
+            "reads": _names(consumer.reads),
+            "news": consumer.news,
         }
     )
 
@@ -79,14 +83,15 @@ def message_value(message: Heartbeat | HeartbeatAnswer | None) -> Fn:
         "epoch": NO_EPOCH,
         "named": False,
         "owned": frozenset(),
+        "reads": frozenset(),
         "error": "NONE",
         "told": False,
         "given": frozenset(),
     }
     match message:
-        case Heartbeat(epoch, owned):
+        case Heartbeat(epoch, owned, reads):
             fields |= {"type": "Request", "epoch": epoch, "named": owned is not None}
-            fields["owned"] = _values(owned or ())
+            fields |= {"owned": _values(owned or ()), "reads": _names(reads)}
         case HeartbeatAnswer(error, epoch, given):
             fields |= {"type": "Answer", "epoch": epoch, "error": error, "told": given is not None}
             fields["given"] = _values(given or ())
@@ -107,6 +112,10 @@ def commit_value(commit: Commit | CommitAnswer | None) -> Fn:
         case CommitAnswer(step, error):
             fields |= {"type": "Answer", "partitions": _values(step), "error": error}
     return Fn(fields)
+
+
+def _names(names: Iterable[str]) -> frozenset[Value]:
+    return frozenset(names)
 
 
 def _values(partitions: Iterable[int]) -> frozenset[Value]:

@@ -43,14 +43,14 @@ def await_topic(broker: WireBroker, group: MemberGroup, partitions: int) -> None
     while True:
         group = replace(group, group_id=broker.new_group_id())
         find_coordinator(broker, group)
-        join = Heartbeat(JOIN_EPOCH, frozenset())
+        join = Heartbeat(JOIN_EPOCH, frozenset(), group.reads)
         answer = heartbeat(broker.coordinator, group, "probe", None, join)
         _leave(broker, group)
         if answer.given == frozenset(range(partitions)):
             return
         if time.monotonic() > until:
             raise SystemFailed(
-                f"A consumer that joins alone is given {answer}, and not all of its topic"
+                f"A consumer that joins alone is given {answer}, and not all of its topics"
             )
         time.sleep(0.05)
 
@@ -63,7 +63,8 @@ def answers_tell_interval(
     group = replace(group, group_id=broker.new_group_id())
     find_coordinator(broker, group)
     sessions.set(group.group_id, SESSION_MS)
-    sent, until = Heartbeat(JOIN_EPOCH, frozenset()), time.monotonic() + _TELLING_SECONDS
+    sent = Heartbeat(JOIN_EPOCH, frozenset(), group.reads)
+    until = time.monotonic() + _TELLING_SECONDS
     while True:
         answer = heartbeat(broker.coordinator, group, "probe", None, sent)
         is_shown = answer.interval_ms == interval_of(SESSION_MS)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from conformance.errors import UserError
 from conformance.systems.wire.port import Port, not_offered
-from conformance.tla import Fn, Value
+from conformance.tla import Action, Fn, Value
 
 SPECIFICATION = "ConsumerGroup"
 """The root module that says what the actions are."""
@@ -28,31 +28,114 @@ _NO_INSTANCE = "none"
 
 
 @dataclass(frozen=True, slots=True)
+class ModelTopic:
+    """A topic of a model, by `key`: `name` may be another one's too, at another time.
+
+    Its partitions are the model's from `first` on: `size` of them as it is created, `most` later.
+    """
+
+    key: str
+    name: str
+    first: int
+    size: int
+    most: int
+    is_there: bool
+    stays: bool
+    """Whether it is as it is at first, in all of the model."""
+
+    @property
+    def numbers(self) -> range:
+        """Its partitions' numbers in the model."""
+        return range(self.first, self.first + self.most)
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """A model's constants; `instances` by member, None for a dynamic one."""
+    """A model's constants; `instances` by member, None for a dynamic one; `reads` the names of the
+    topics that a member subscribes to as it joins."""
 
     instances: Mapping[str, str | None]
-    partitions: int
+    topics: tuple[ModelTopic, ...]
+    reads: Mapping[str, frozenset[str]]
     names_while_reconciling: bool
+
+    @property
+    def partitions(self) -> int:
+        """How many there can be."""
+        return sum(topic.most for topic in self.topics)
+
+
+TOPIC_CHANGES = frozenset({"CreateTopic", "AddPartition", "MoveLeader", "DeleteTopic"})
+"""Steps that change what a coordinator knows of a topic."""
+_GONE = -1
+
+
+class TopicSizes:
+    """How many partitions each topic has: 0 before it is created, -1 after it is deleted."""
+
+    def __init__(self, topics: tuple[ModelTopic, ...]) -> None:
+        self._topics = {topic.key: topic for topic in topics}
+        self._set({topic.key: topic.size if topic.is_there else 0 for topic in topics})
+
+    def _set(self, sizes: dict[str, int]) -> None:
+        self._sizes = sizes
+        self.value = Fn(dict(sizes.items()))
+        """As the specification's `topics`."""
+
+    def change(self, action: Action) -> tuple[str, int]:
+        """Take a step of `TOPIC_CHANGES`: the topic's key, and its size from now on."""
+        key = str(action.args[0])
+        size = {
+            "CreateTopic": self._topics[key].size,
+            "AddPartition": self._sizes[key] + 1,
+            "MoveLeader": self._sizes[key],
+            "DeleteTopic": _GONE,
+        }[action.name]
+        self._set({**self._sizes, key: size})
+        return key, size
 
 
 def settings_of(constants: Mapping[str, Value]) -> ConsumerSettings:
     """Read a model's constants."""
-    instances, partitions = constants["InstanceOf"], constants["Partitions"]
-    if not isinstance(instances, Fn) or partitions != frozenset(range(len(_set(partitions)))):
-        raise UserError("A model of ConsumerGroup has named members, and partitions from 0 on.")
+    instances, reads, topics = (constants[name] for name in ("InstanceOf", "Reads", "Topics"))
+    if not (isinstance(instances, Fn) and isinstance(reads, Fn) and isinstance(topics, Fn)):
+        raise UserError("A model of ConsumerGroup has named members and topics.")
     return ConsumerSettings(
         {
             str(member): None if instance == _NO_INSTANCE else str(instance)
             for member, instance in sorted(instances.items(), key=lambda pair: str(pair[0]))
         },
-        len(_set(partitions)),
+        tuple(sorted(map(_topic, *zip(*topics.items(), strict=True)), key=lambda one: one.first)),
+        {str(member): frozenset(map(str, _set(names))) for member, names in reads.items()},
         constants["NamesWhileReconciling"] is True,
     )
 
 
+def _topic(key: Value, value: Value) -> ModelTopic:
+    assert isinstance(value, Fn), "a record"
+    numbers = sorted(map(_number, _set(value["partitions"])))
+    if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        raise UserError(
+            "A topic of a model of ConsumerGroup has partitions that follow each other."
+        )
+    size, is_there = _number(value["size"]), value["isThere"] is True
+    may_change = value["mayGo"] is True or value["mayMove"] is True
+    stays = is_there and size == len(numbers) and not may_change
+    return ModelTopic(str(key), str(value["name"]), numbers[0], size, len(numbers), is_there, stays)
+
+
 def _set(value: Value) -> frozenset[Value]:
     return value if isinstance(value, frozenset) else frozenset()
+
+
+def beyond(constants: Mapping[str, Value]) -> str:
+    """Why no port can show the model; empty if one can."""
+    settings = settings_of(constants)
+    if not all(topic.stays for topic in settings.topics):
+        return "its topics change, and nothing shows when a coordinator has heard of that"
+    if len(settings.topics) > 1 < len(settings.instances):
+        return "a port shows several members of one topic, or one member of several topics"
+    return ""
 
 
 def lacking(port: Port) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,7 @@ from conformance.systems.wire.consumer.member import (
     Heartbeat,
     HeartbeatAnswer,
 )
+from conformance.systems.wire.consumer.reach import ModelTopic
 from conformance.systems.wire.port import MOVING, Port
 
 ASSIGNOR = "range"
@@ -33,12 +34,31 @@ class NotCoordinator(SystemFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class MemberGroup:
-    """The group that a member belongs to, and the topic that it reads."""
+class GroupTopic:
+    """A topic of the model, as the coordinator knows it."""
 
-    group_id: str
+    of_model: ModelTopic
     topic: str
     topic_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class MemberGroup:
+    """The group that a member belongs to, and the topics that its members read."""
+
+    group_id: str
+    topics: tuple[GroupTopic, ...]
+
+    @property
+    def topic(self) -> str:
+        """The name of the only topic, of those models whose members commit."""
+        (topic,) = self.topics
+        return topic.topic
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The names of all topics in the model."""
+        return frozenset(topic.of_model.name for topic in self.topics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +66,7 @@ class DescribedMember:
     """A member as ConsumerGroupDescribe shows it."""
 
     epoch: int
+    reads: frozenset[str]
     assigned: frozenset[int]
     target: frozenset[int]
 
@@ -86,15 +107,14 @@ def heartbeat_request(
     module = module_of(_HEARTBEAT, version, "request")
     fields: dict[str, object] = {"topic_partitions": None}
     if sent.owned is not None:
-        owned = make(
-            module.TopicPartitions, topic_id=group.topic_id, partitions=tuple(sorted(sent.owned))
-        )
         fields = {
-            "topic_partitions": (owned,) if sent.owned else (),
+            "topic_partitions": tuple(_owned(module, group, sent.owned)),
             "rebalance_timeout": milliseconds(rebalance_ms),
-            "subscribed_topic_names": (group.topic,),
             "server_assignor": ASSIGNOR,
         }
+    if sent.reads:
+        names = {topic.topic for topic in group.topics if topic.of_model.name in sent.reads}
+        fields["subscribed_topic_names"] = tuple(sorted(names))
     return make(
         module.ConsumerGroupHeartbeatRequest,
         group_id=group.group_id,
@@ -103,6 +123,14 @@ def heartbeat_request(
         instance_id=instance,
         **fields,
     )
+
+
+def _owned(module: Any, group: MemberGroup, owned: frozenset[int]) -> Iterator[Entity]:
+    for topic in group.topics:
+        first, numbers = topic.of_model.first, sorted(owned.intersection(topic.of_model.numbers))
+        if numbers:
+            places = tuple(number - first for number in numbers)
+            yield make(module.TopicPartitions, topic_id=topic.topic_id, partitions=places)
 
 
 def heartbeat_answer(body: Entity, group: MemberGroup) -> HeartbeatAnswer:
@@ -186,16 +214,19 @@ def describe(port: Port, group: MemberGroup) -> Description:
 
 
 def _described(member: Any, group: MemberGroup) -> DescribedMember:
+    names = {topic.topic: topic.of_model.name for topic in group.topics}
     return DescribedMember(
         int(member.member_epoch),
+        frozenset(names.get(name, name) for name in member.subscribed_topic_names),
         _partitions(member.assignment.topic_partitions, group, "describes"),
         _partitions(member.target_assignment.topic_partitions, group, "describes"),
     )
 
 
 def _partitions(topics: Iterable[Any], group: MemberGroup, what: str) -> frozenset[int]:
+    first = {topic.topic_id: topic.of_model.first for topic in group.topics}
     result = {(topic.topic_id, int(index)) for topic in topics for index in topic.partitions}
-    foreign = sorted(index for topic, index in result if topic != group.topic_id)
+    foreign = sorted(index for topic, index in result if topic not in first)
     if foreign:
         raise SystemFailed(f"The broker {what} partitions {foreign} of a topic nobody reads")
-    return frozenset(index for _, index in result)
+    return frozenset(first[topic] + index for topic, index in result)

@@ -16,15 +16,20 @@ from conformance.systems.protocol import ActionRefused
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.consumer.driven_group import DrivenConsumerGroup
-from conformance.systems.wire.consumer.member import OF_A_MEMBER, REQUESTS
+from conformance.systems.wire.consumer.member import REQUESTS, is_of_a_member, step_of_member
 from conformance.systems.wire.consumer.observation import VARIABLES
 from conformance.systems.wire.consumer.probes import (
     answers_tell_interval,
     await_topic,
     find_coordinator,
 )
-from conformance.systems.wire.consumer.reach import SPECIFICATION, ConsumerSettings, lacking
-from conformance.systems.wire.consumer.requests import MemberGroup
+from conformance.systems.wire.consumer.reach import (
+    SPECIFICATION,
+    ConsumerSettings,
+    ModelTopic,
+    lacking,
+)
+from conformance.systems.wire.consumer.requests import GroupTopic, MemberGroup
 from conformance.systems.wire.consumer.running_timers import RunningConsumerTimers
 from conformance.systems.wire.consumer.settings import SessionSettings
 from conformance.systems.wire.consumer.timers import EXPIRIES, ConsumerTimers, foresight
@@ -46,9 +51,7 @@ class WireConsumerSystem:
         self._address = address
         self._broker = WireBroker(address, security)
         self._broker.require(SPECIFICATION, lacking(self._broker.entry))
-        topic = self._broker.make_topic(settings.partitions)
-        assert topic is not None, "CreateTopics is among what was demanded"
-        self._group = MemberGroup("", *topic)
+        self._group = MemberGroup("", tuple(map(self._made, settings.topics)))
         await_topic(self._broker, self._group, settings.partitions)
         self._sessions = SessionSettings(self._broker)
         self._sets_sessions = self._broker.entry.offers("incremental_alter_configs")
@@ -59,6 +62,11 @@ class WireConsumerSystem:
         self._foresight = ConsumerTimers()
         self._pace = Pace(address)
         self._driven: DrivenConsumerGroup | None = None
+
+    def _made(self, topic: ModelTopic) -> GroupTopic:
+        made = self._broker.make_topic(topic.size)
+        assert made is not None, "CreateTopics is among what was demanded"
+        return GroupTopic(topic, *made)
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
@@ -89,8 +97,8 @@ class WireConsumerSystem:
         group, member = self._driven_group, str(action.args[0])
         group.timers.step()
         self._pace.step()
-        if action.name in OF_A_MEMBER:
-            OF_A_MEMBER[action.name](group.members[member])
+        if is_of_a_member(action):
+            step_of_member(group.members[member], action)
         elif action.name in REQUESTS:
             group.send_heartbeat(member)
         elif action.name == "HandleCommit":

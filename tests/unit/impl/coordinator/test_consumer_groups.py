@@ -256,6 +256,30 @@ def test_a_topic_that_grows_is_assigned_anew_at_the_next_heartbeat() -> None:
     assert (answer.member_epoch, answer.assignment) == (3, {part(0), part(1), part(2)})
 
 
+def test_a_group_looks_at_its_topics_again_once_it_has_heard_of_a_change() -> None:
+    coordinator = Coordinator()
+    epoch = coordinator.join("m1").member_epoch
+    coordinator.go_on("m1", epoch)  # a group that is new has looked at them by now
+    coordinator.topics.sizes[IDS["t"]] = 3
+
+    unheard = coordinator.go_on("m1", epoch, part(0), part(1))
+    coordinator.service.on_new_metadata_image({"u"})
+    of_another = coordinator.go_on("m1", epoch, part(0), part(1))
+    coordinator.service.on_new_metadata_image({"t"})
+    heard = coordinator.go_on("m1", epoch, part(0), part(1))
+
+    assert (unheard.member_epoch, of_another.member_epoch) == (epoch, epoch)
+    assert (heard.member_epoch, heard.assignment) == (epoch + 1, {part(0), part(1), part(2)})
+
+
+def test_a_topic_whose_partition_has_another_leader_makes_no_new_epoch() -> None:
+    coordinator = Coordinator()
+    epoch = coordinator.join("m1").member_epoch
+    coordinator.service.on_new_metadata_image({"t"})
+
+    assert coordinator.go_on("m1", epoch).member_epoch == epoch
+
+
 def test_most_members_choose_the_assignor() -> None:
     coordinator = Coordinator()
     coordinator.join("m1")

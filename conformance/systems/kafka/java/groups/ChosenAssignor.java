@@ -4,7 +4,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.kafka.common.Uuid;
 
 /**
  * The only assignor of a coordinator of KIP-848 groups: Kafka's RangeAssignor, unless the harness has
@@ -14,10 +13,12 @@ final class ChosenAssignor {
   private static final String ASSIGNOR =
       "org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor";
 
+  private final GroupTopics topics;
   private Map<String, Set<Integer>> chosen;
 
   /** Takes the place of what the GroupCoordinatorConfig names. Up to 3.9 nobody drives such groups. */
-  ChosenAssignor(Object config) {
+  ChosenAssignor(Object config, GroupTopics topics) {
+    this.topics = topics;
     if (!Kafka.exists(ASSIGNOR)) {
       return;
     }
@@ -46,12 +47,8 @@ final class ChosenAssignor {
     Map<String, Object> members = new HashMap<>();
     chosen.forEach(
         (member, partitions) -> members.put(member, Kafka.make(
-            Kafka.type("org.apache.kafka.coordinator.group.modern.MemberAssignmentImpl"), byTopic(partitions))));
+            Kafka.type("org.apache.kafka.coordinator.group.modern.MemberAssignmentImpl"), topics.byTopic(partitions))));
     return Kafka.make(
         Kafka.type("org.apache.kafka.coordinator.group.api.assignor.GroupAssignment"), members);
-  }
-
-  private static Map<Uuid, Set<Integer>> byTopic(Set<Integer> partitions) {
-    return partitions.isEmpty() ? Map.of() : Map.of(Metadata.TOPIC_ID, partitions);
   }
 }

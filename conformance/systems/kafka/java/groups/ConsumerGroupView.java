@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.util.Collection;
 import java.util.Map;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.ConsumerGroupDescribeResponseData;
 
 /** Writes what a coordinator has of a group of KIP-848, read off its objects, as JSON arrays. */
@@ -32,36 +33,43 @@ final class ConsumerGroupView {
       throws IOException {
     Object id = Kafka.call(member, "memberId");
     Object target = Kafka.call(group, "targetAssignment", id);
+    GroupTopics topics = coordinator.topics();
     out.writeStartArray();
     out.writeString((String) id);
     out.writeString(Kafka.call(member, "state").toString());
     out.writeNumber((int) Kafka.call(member, "memberEpoch"));
     out.writeNumber((int) Kafka.call(member, "previousMemberEpoch"));
-    ofTopic(out, Kafka.call(member, "assignedPartitions"));
-    ofTopic(out, Kafka.call(member, "partitionsPendingRevocation"));
-    described(out, coordinator.described(member, target));
-    ofTopic(out, Kafka.call(target, "partitions"));
+    numbers(out, topics, Kafka.call(member, "assignedPartitions"));
+    numbers(out, topics, Kafka.call(member, "partitionsPendingRevocation"));
+    described(out, topics, coordinator.described(member, target));
+    numbers(out, topics, Kafka.call(target, "partitions"));
+    out.writeStartArray();
+    for (Object name : (Collection<?>) Kafka.call(member, "subscribedTopicNames")) {
+      out.writeString((String) name);
+    }
+    out.writeEndArray();
     out.writeEndArray();
   }
 
   /** From 4.3 on partitions are mapped to the epochs in which they were assigned (KIP-1251). */
-  private static void ofTopic(JsonGenerator out, Object byTopic) throws IOException {
-    Object partitions = ((Map<?, ?>) byTopic).get(Metadata.TOPIC_ID);
+  private static void numbers(JsonGenerator out, GroupTopics topics, Object byTopic) throws IOException {
     out.writeStartArray();
-    if (partitions != null) {
+    for (Map.Entry<?, ?> topic : ((Map<?, ?>) byTopic).entrySet()) {
+      Object partitions = topic.getValue();
       for (Object partition : partitions instanceof Map<?, ?> map ? map.keySet() : (Collection<?>) partitions) {
-        out.writeNumber((int) partition);
+        out.writeNumber(topics.number((Uuid) topic.getKey(), (int) partition));
       }
     }
     out.writeEndArray();
   }
 
-  private static void described(JsonGenerator out, ConsumerGroupDescribeResponseData.Member member)
+  private static void described(
+      JsonGenerator out, GroupTopics topics, ConsumerGroupDescribeResponseData.Member member)
       throws IOException {
     out.writeStartArray();
     for (ConsumerGroupDescribeResponseData.TopicPartitions topic : member.assignment().topicPartitions()) {
       for (int partition : topic.partitions()) {
-        out.writeNumber(partition);
+        out.writeNumber(topics.number(topic.topicId(), partition));
       }
     }
     out.writeEndArray();

@@ -44,8 +44,8 @@ interface Coordinator {
   /** The future of the answer that a member waits for, as the coordinator holds it. */
   boolean holds(Object member, CompletableFuture<?> answer);
 
-  /** The settings of a model and its topic's partitions; other settings are defaults, but for waits. */
-  record Settings(int maxSize, int initialDelayMs, int partitions) {
+  /** The settings of a model and its topics; other settings are defaults, but for waits. */
+  record Settings(int maxSize, int initialDelayMs, List<GroupTopics.Topic> topics) {
     Object on(OffsetsTopic topic) {
       Properties properties = new Properties();
       properties.putAll(((AbstractConfig) topic.process.config()).originals());
@@ -65,7 +65,7 @@ interface Coordinator {
     Object config = settings.on(topic);
     return isScala(config)
         ? new ScalaCoordinator(topic, config)
-        : new ShardCoordinator(topic, config, settings.partitions);
+        : new ShardCoordinator(topic, config, settings.topics);
   }
 
   /** From 4.0 on group.coordinator.new.enable is true by default; 4.0 still has both. */

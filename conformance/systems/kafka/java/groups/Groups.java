@@ -30,6 +30,7 @@ final class Groups {
   private Coordinator current;
   private Coordinator other;
   private int epoch;
+  private int partitions;
 
   Groups(File folder) {
     CountedIds.install();
@@ -44,9 +45,12 @@ final class Groups {
               new Coordinator.Settings(
                   command.path("max_size").asInt(UNLIMITED),
                   command.path("initial_delay_ms").asInt(),
-                  command.path("partitions").asInt()));
+                  GroupTopics.of(command)),
+              command.path("partitions").asInt());
       case "group_request" -> request(command);
       case "group_fire" -> fire(Coordinator.Kind.valueOf(command.get("kind").asText()), command.get("member"));
+      case "group_topic" ->
+          ((ShardCoordinator) current).topicBecomes(command.get("topic").asInt(), command.get("size").asInt());
       case "group_fail_over" -> failOver();
       case "group_delete" -> delete();
       case "group_view" -> {
@@ -61,7 +65,8 @@ final class Groups {
   }
 
   /** An empty log, and a coordinator that has just loaded it. */
-  private void reset(Coordinator.Settings wanted) {
+  private void reset(Coordinator.Settings wanted, int partitions) {
+    this.partitions = partitions;
     if (current != null) {
       current.resign(++epoch);
     }
@@ -180,7 +185,7 @@ final class Groups {
     ShardCoordinator coordinator = (ShardCoordinator) current;
     ConsumerGroupView.write(out, coordinator, GROUP);
     out.writeStartArray();
-    for (int partition = 0; partition < settings.partitions(); partition++) {
+    for (int partition = 0; partition < partitions; partition++) {
       out.writeNumber(coordinator.committed(GROUP, partition));
     }
     out.writeEndArray();

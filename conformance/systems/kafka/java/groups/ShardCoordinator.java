@@ -17,7 +17,6 @@ import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
-import org.apache.kafka.image.MetadataProvenance;
 import org.apache.kafka.server.util.timer.Timer;
 import org.apache.kafka.server.util.timer.TimerTask;
 
@@ -36,28 +35,47 @@ final class ShardCoordinator implements Coordinator {
   private final OffsetsTopic topic;
   private final Object config;
   private final GroupTimers timers = new GroupTimers();
-  private final MetadataDelta delta;
-  private final MetadataImage image;
+  private final GroupTopics topics;
+  private MetadataDelta delta;
+  private boolean changed;
   private final ChosenAssignor assignor;
   private final Object service;
   private final Object runtime;
 
-  ShardCoordinator(OffsetsTopic topic, Object config, int partitions) {
+  ShardCoordinator(OffsetsTopic topic, Object config, List<GroupTopics.Topic> read) {
     this.topic = topic;
     this.config = config;
-    delta = topic.process.metadata.topic(partitions);
-    image = delta.apply(MetadataProvenance.EMPTY);
-    assignor = new ChosenAssignor(Kafka.call(config, "groupCoordinatorConfig"));
+    topics = new GroupTopics(read, topic.process.metadata.image());
+    delta = topics.reset();
+    assignor = new ChosenAssignor(Kafka.call(config, "groupCoordinatorConfig"), topics);
     service = build();
     runtime = Kafka.get(service, "runtime");
     runAtOnce();
     Kafka.call(service, "startup", (IntSupplier) () -> 1);
+    hearOfTopics();
+  }
+
+  private void hearOfTopics() {
     String update = Kafka.renamed(service, "onNewMetadataImage", "onMetadataUpdate");
     Kafka.wireCall(service, update, type -> metadata(Kafka.raw(type)));
+    changed = false;
+  }
+
+  /** The coordinator hears of a topic: see GroupTopics. */
+  void topicBecomes(int number, int size) {
+    delta = topics.change(number, size);
+    hearOfTopics();
+    changed = true;
+  }
+
+  /** The topics' partitions, as the harness calls them. */
+  GroupTopics topics() {
+    return topics;
   }
 
   /** The image, its topics or the delta; 4.2 takes them in a coordinator's own view of them. */
   private Object metadata(Class<?> type) {
+    MetadataImage image = topics.image();
     if (type.isInstance(image.topics())) {
       return image.topics();
     }
@@ -164,9 +182,13 @@ final class ShardCoordinator implements Coordinator {
     }
   }
 
-  /** This one: all that it has of a partition goes with its resignation. */
+  /** This one: all that it has of a partition goes with its resignation, and topics are as at first. */
   @Override
   public Coordinator afresh() {
+    if (changed) {
+      delta = topics.reset();
+      hearOfTopics();
+    }
     return this;
   }
 
