@@ -1,4 +1,5 @@
 """Starts the server: `python -m impl.wire --port 9092 --topic orders=6`; ends on Ctrl-C or SIGTERM.
+At SIGHUP every partition is led in its next epoch, as after a restart of its broker.
 
 Prints `listening on HOST:PORT` once clients can connect; port 0 takes a free one.
 """
@@ -87,7 +88,8 @@ async def _serve(config: BrokerConfig, tls: ssl.SSLContext | None) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    async with Server(config, tls):
+    async with Server(config, tls) as server:
+        loop.add_signal_handler(signal.SIGHUP, server.broker.logs.elect_leaders)
         print(f"listening on {config.endpoint.host}:{config.endpoint.port}", flush=True)
         await ended.wait()
 

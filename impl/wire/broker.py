@@ -292,7 +292,7 @@ class Broker:
                     error_code=code(Errors.NONE),
                     partition_index=index,
                     leader_id=node,
-                    leader_epoch=0,
+                    leader_epoch=self.logs.leader_epoch(TopicPartition(name, index)),
                     replica_nodes=(node,),
                     isr_nodes=(node,),
                     offline_replicas=(),

@@ -91,8 +91,13 @@ class DataSystem:
         topic_id = port.broker.topic_id(TOPIC)
         assert topic_id is not None, "the broker was made with the topic"
         requests = DataRequests(port, TOPIC, topic_id, 0)
+
+        def elect(of_partition: DataRequests) -> DataRequests:
+            port.broker.logs.elect_leaders()
+            return of_partition
+
         self._driven = DrivenPartition(
-            requests, lambda _id: port, "t", self._latest_time, MovedTime(clock)
+            requests, lambda _id: port, "t", self._latest_time, elect, MovedTime(clock)
         )
 
     def apply(self, action: Action) -> None:

@@ -20,8 +20,8 @@ from conformance.systems.wire.consumer.reach import settings_of as consumer_sett
 from conformance.systems.wire.consumer.system import WireConsumerSystem
 from conformance.systems.wire.data.driven import SIGN as _OF_DATA_PATH
 from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
+from conformance.systems.wire.data.reach import changes_leaders, lacking_for_sessions
 from conformance.systems.wire.data.reach import lacking as lacking_for_data_path
-from conformance.systems.wire.data.reach import lacking_for_sessions
 from conformance.systems.wire.data.sessions import SIGN as _OF_SESSIONS
 from conformance.systems.wire.data.sessions import SPECIFICATION as SESSIONS
 from conformance.systems.wire.data.system import WireDataSystem
@@ -135,6 +135,8 @@ class WireFactory:
                 lambda port: lacking_for_transactions(port, constants)
             )
         if specification == DATA_PATH:
+            if changes_leaders(constants) and not self._address.fail_over:
+                return "its partition changes its leader: say --fail-over"
             return self._reason_of_port(lambda port: lacking_for_data_path(port, constants))
         if specification == SESSIONS:
             return self._reason_of_port(lambda port: lacking_for_sessions(port, constants))

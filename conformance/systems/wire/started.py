@@ -1,7 +1,8 @@
 """A release of Kafka, or a build of one's own, as a broker that is started here.
 
 It is one node on loopback with short timers, which is started at its first use and ends with this
-process. It is driven through its port as any other broker is.
+process; for models in which another leader is elected there are two. It is driven through its port
+as any other broker is.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
+from conformance.systems.wire.data.reach import changes_leaders
 from conformance.systems.wire.data.sessions import SPECIFICATION as SESSIONS
 from conformance.systems.wire.factory import PortSystem, WireFactory
+from conformance.systems.wire.failover import MOVE
 from conformance.systems.wire.transaction.reach import SPECIFICATION as TRANSACTIONS
 from conformance.tla import Value
 
@@ -66,7 +69,7 @@ class BrokerFactory:
 
     def __call__(self, constants: Mapping[str, Value]) -> PortSystem:
         """A system for a model's constants. EnvironmentProblem if the broker does not start."""
-        return _started(self._release)(constants)
+        return _started(self._release, _brokers_for(constants))(constants)
 
     def make_ready(self, tell: Tell) -> None:
         """Fetch the jars."""
@@ -95,7 +98,8 @@ class BrokerFactory:
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
         if specification in (CONSUMER_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH, SESSIONS):
-            return _started(self._release).cannot_take(specification, constants)
+            started = _started(self._release, _brokers_for(constants))
+            return started.cannot_take(specification, constants)
         return self._unstarted.cannot_take(specification, constants)
 
 
@@ -113,9 +117,15 @@ def of_release(text: str) -> BrokerFactory:
     return BrokerFactory(text)
 
 
-def _at(address: str, release: str) -> WireFactory:
+def _at(address: str, release: str, brokers: int = 1) -> WireFactory:
     known = f"kafka-{release}" if release else "kafka"
-    return WireFactory(parse_address(f"{address}?{urlencode({**_SETTINGS, 'deviations': known})}"))
+    others = {"fail-over": MOVE} if brokers > 1 else {}
+    settings = {**_SETTINGS, "deviations": known, **others}
+    return WireFactory(parse_address(f"{address}?{urlencode(settings)}"))
+
+
+def _brokers_for(constants: Mapping[str, Value]) -> int:
+    return 2 if changes_leaders(constants) else 1
 
 
 def _jars(release: str, tell: Tell) -> KafkaJars:
@@ -125,12 +135,12 @@ def _jars(release: str, tell: Tell) -> KafkaJars:
 
 
 @cache
-def _started(release: str) -> WireFactory:
-    """The broker of this process; it ends when the process does."""
+def _started(release: str, brokers: int) -> WireFactory:
+    """The brokers of this process; they end when the process does."""
     folder = Path(tempfile.mkdtemp(prefix="kconform-broker-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    settings = ClusterSettings(properties=_PROPERTIES)
+    settings = ClusterSettings(brokers, properties=_PROPERTIES)
     cluster = Cluster(_jars(release, silent), folder, settings)
     atexit.register(cluster.end)
     cluster.__enter__()
-    return _at(cluster.bootstrap, release)
+    return _at(cluster.bootstrap.partition(",")[0], release, brokers)

@@ -29,11 +29,16 @@ _OF_DELETIONS: Mapping[str, tuple[str, int]] = MappingProxyType(
 )
 _OF_LOOKUPS: Mapping[str, tuple[str, str, int]] = MappingProxyType(
     {
-        "ListOffsets": ("list_offsets", "ListOffsets", 7),
+        "Youngest": ("list_offsets", "ListOffsets", 7),
         "OffsetForLeaderEpoch": ("offset_for_leader_epoch", "OffsetForLeaderEpoch", 2),
     }
 )
-"""ListOffsets 7 finds the youngest record (KIP-734)."""
+"""Lookups that need more than the above."""
+
+
+def changes_leaders(constants: Mapping[str, Value]) -> bool:
+    """Whether another leader is elected in a model."""
+    return constants.get("LeaderChanges", 0) != 0
 
 
 def lacking(port: Port, constants: Mapping[str, Value]) -> str:

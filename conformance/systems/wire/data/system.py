@@ -6,7 +6,6 @@ Partitions that nobody has used begin each test.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -16,19 +15,20 @@ from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.data import driven, sessions
 from conformance.systems.wire.data.driven import DrivenPartition, marker_time
-from conformance.systems.wire.data.reach import lacking, lacking_for_sessions
-from conformance.systems.wire.data.requests import LATEST, DataRequests
+from conformance.systems.wire.data.leaders import PartitionLeaders
+from conformance.systems.wire.data.reach import changes_leaders, lacking, lacking_for_sessions
+from conformance.systems.wire.data.requests import DataRequests
 from conformance.systems.wire.data.sessions import DrivenSessions
 from conformance.systems.wire.port import TRANSACTION_KEY, Asked
 from conformance.systems.wire.security import Security
-from conformance.systems.wire.transaction.requests import NONE
 from conformance.tla import Action, Value
 
 _PARTITIONS = 24
 """Of a topic; each test takes one, or as many as its model has: one or two."""
 _LANES = 4
 """Side by side at most: nothing waits for a timer, and each has a topic of its own."""
-_LEADER_SECONDS = 30.0
+_LANES_OF_CHANGES = 12
+"""The same while leaders change: each waits for an election."""
 
 
 class WireDataSystem:
@@ -46,7 +46,8 @@ class WireDataSystem:
         tolerance: Tolerance,
     ) -> None:
         self.tolerance = tolerance
-        self.lanes = min(address.groups, _LANES)
+        change = changes_leaders(constants)
+        self.lanes = min(address.groups, _LANES_OF_CHANGES if change else _LANES)
         self._constants = constants
         self._has_sessions = sessions.SIGN in constants
         shown = sessions if self._has_sessions else driven
@@ -54,6 +55,7 @@ class WireDataSystem:
         self._broker = WireBroker(address, security)
         reason = lacking_for_sessions if self._has_sessions else lacking
         self._broker.require(shown.SPECIFICATION, reason(self._broker.entry, constants))
+        self._leaders = PartitionLeaders(self._broker, security, change=change)
         self._unused: list[DataRequests] = []
         self._driven: DrivenPartition | DrivenSessions | None = None
 
@@ -63,19 +65,14 @@ class WireDataSystem:
             count = _PARTITIONS if entry.offers("create_topics") else 1
             topic = self._broker.require_topic(count)
             self._unused = [DataRequests(entry, *topic, index) for index in range(count)]
-        requests = self._unused.pop()
-        until = time.monotonic() + _LEADER_SECONDS
-        while (error := requests.list_offsets(LATEST).error) != NONE:  # it hears of itself late
-            if time.monotonic() > until:
-                raise SystemFailed(f"ListOffsets of a new partition was answered {error}")
-            time.sleep(0.02)
-        return requests
+        return self._leaders.find(self._unused.pop())
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """Partitions and a transactional id that nobody has used."""
         self._leave()
+        self._leaders.begin()
         if self._has_sessions:
             names = sessions.partitions_of(self._constants)
             self._driven = DrivenSessions({name: self._new_partition() for name in names})
@@ -85,6 +82,7 @@ class WireDataSystem:
             self._coordinator,
             self._broker.new_group_id(),
             marker_time(self._constants["Batches"]),
+            self._leaders.elect,
         )
 
     def _coordinator(self, transactional_id: str) -> Asked:
@@ -121,5 +119,8 @@ class WireDataSystem:
 
     def close(self) -> None:
         """Delete the topics, and close the connections."""
-        with self._broker.closing():
-            self._leave()
+        try:
+            with self._broker.closing():
+                self._leave()
+        finally:
+            self._leaders.end()
