@@ -19,16 +19,19 @@ from conformance.systems.wire.data.leaders import PartitionLeaders
 from conformance.systems.wire.data.reach import changes_leaders, lacking, lacking_for_sessions
 from conformance.systems.wire.data.requests import DataRequests
 from conformance.systems.wire.data.sessions import DrivenSessions
+from conformance.systems.wire.failover import MOVE
 from conformance.systems.wire.port import TRANSACTION_KEY, Asked
 from conformance.systems.wire.security import Security
 from conformance.tla import Action, Value
 
-_PARTITIONS = 24
-"""Of a topic; each test takes one, or as many as its model has: one or two."""
+_PARTITIONS, _PARTITIONS_OF_CHANGES = 24, 4
+"""Of a topic; each test takes one, or as many as its model has: one or two. There are more topics
+where leaders change, and a broker that is restarted looks at all partitions."""
 _LANES = 4
 """Side by side at most: nothing waits for a timer, and each has a topic of its own."""
-_LANES_OF_CHANGES = 12
-"""The same while leaders change: each waits for an election."""
+_LANES_OF_MOVES = 12
+"""The same while partitions are moved: each waits for its election. A restart strikes all tests, so
+the more there are side by side, the fewer restarts there are."""
 
 
 class WireDataSystem:
@@ -47,7 +50,8 @@ class WireDataSystem:
     ) -> None:
         self.tolerance = tolerance
         change = changes_leaders(constants)
-        self.lanes = min(address.groups, _LANES_OF_CHANGES if change else _LANES)
+        self.lanes = min(address.groups, _lanes(address, change=change))
+        self._count = _PARTITIONS_OF_CHANGES if change else _PARTITIONS
         self._constants = constants
         self._has_sessions = sessions.SIGN in constants
         shown = sessions if self._has_sessions else driven
@@ -62,7 +66,7 @@ class WireDataSystem:
     def _new_partition(self) -> DataRequests:
         if not self._unused:
             entry = self._broker.entry
-            count = _PARTITIONS if entry.offers("create_topics") else 1
+            count = self._count if entry.offers("create_topics") else 1
             topic = self._broker.require_topic(count)
             self._unused = [DataRequests(entry, *topic, index) for index in range(count)]
         return self._leaders.find(self._unused.pop())
@@ -124,3 +128,9 @@ class WireDataSystem:
                 self._leave()
         finally:
             self._leaders.end()
+
+
+def _lanes(address: Address, *, change: bool) -> int:
+    if not change:
+        return _LANES
+    return _LANES_OF_MOVES if address.fail_over == MOVE else address.groups
