@@ -13,6 +13,7 @@ import socket
 import ssl
 
 from ..coordinator.group.config import ConsumerGroupConfig
+from ..fetch_session import MAX_SESSIONS
 from ..group.config import GroupConfig
 from ..types import BrokerEndPoint
 from .broker import BrokerConfig
@@ -31,6 +32,7 @@ def main() -> None:
     parser.add_argument("--assignment-interval-ms", type=int, default=1_000)
     parser.add_argument("--heartbeat-interval-ms", type=int, default=5_000)
     parser.add_argument("--transaction-version", type=int, default=2, choices=(0, 1, 2))
+    parser.add_argument("--fetch-session-slots", type=int, default=MAX_SESSIONS)
     parser.add_argument("--seed", type=int, default=1, help="decides the member ids")
     parser.add_argument("--tls-cert", metavar="FILE", help="TLS: the certificate chain (PEM)")
     parser.add_argument("--tls-key", metavar="FILE", help="TLS: its key (PEM), if it is apart")
@@ -55,6 +57,7 @@ def main() -> None:
         consumer_groups,
         options.seed,
         transaction_version=options.transaction_version,
+        fetch_session_slots=options.fetch_session_slots,
     )
     tls = _tls(parser, options.tls_cert, options.tls_key) if options.tls_cert else None
     asyncio.run(_serve(config, tls))

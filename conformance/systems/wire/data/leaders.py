@@ -16,7 +16,7 @@ from conformance.systems.wire.leadership import leader_of, move_replica
 from conformance.systems.wire.security import Security
 from conformance.systems.wire.transaction.requests import NONE
 
-_SECONDS = 30.0
+_SECONDS = 60.0
 _PAUSE_SECONDS = 0.02
 _NOT_LEADER = "NOT_LEADER_OR_FOLLOWER"
 

@@ -1,5 +1,5 @@
-"""Drives any broker's data path through its port, along the actions of DataPathAtPort.tla or of
-FetchSessions.tla.
+"""Drives any broker's data path through its port, along the actions of DataPathAtPort.tla, of
+FetchSessions.tla or of FetchSessionCache.tla.
 
 Partitions that nobody has used begin each test.
 """
@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import ModuleType
 
 from conformance.deviations.tolerance import Tolerance
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
-from conformance.systems.wire.data import driven, sessions
+from conformance.systems.wire.data import driven, session_cache, sessions
 from conformance.systems.wire.data.driven import DrivenPartition, marker_time
 from conformance.systems.wire.data.leaders import PartitionLeaders
-from conformance.systems.wire.data.reach import changes_leaders, lacking, lacking_for_sessions
+from conformance.systems.wire.data.reach import (
+    BEYOND_REACH,
+    changes_leaders,
+    lacking,
+    lacking_for_sessions,
+)
 from conformance.systems.wire.data.requests import DataRequests
+from conformance.systems.wire.data.session_cache import DrivenCache
 from conformance.systems.wire.data.sessions import DrivenSessions
 from conformance.systems.wire.failover import MOVE
 from conformance.systems.wire.port import TRANSACTION_KEY, Asked
@@ -50,18 +57,21 @@ class WireDataSystem:
     ) -> None:
         self.tolerance = tolerance
         change = changes_leaders(constants)
-        self.lanes = min(address.groups, _lanes(address, change=change))
+        self._shown = next(
+            (each for each in (session_cache, sessions) if each.SIGN in constants), driven
+        )
+        self.lanes = min(address.groups, _lanes(address, self._shown, change=change))
         self._count = _PARTITIONS_OF_CHANGES if change else _PARTITIONS
         self._constants = constants
-        self._has_sessions = sessions.SIGN in constants
-        shown = sessions if self._has_sessions else driven
-        self.variables = shown.VARIABLES
+        self.variables = self._shown.VARIABLES
         self._broker = WireBroker(address, security)
-        reason = lacking_for_sessions if self._has_sessions else lacking
-        self._broker.require(shown.SPECIFICATION, reason(self._broker.entry, constants))
+        reason = lacking if self._shown is driven else lacking_for_sessions
+        self._broker.require(self._shown.SPECIFICATION, reason(self._broker.entry, constants))
         self._leaders = PartitionLeaders(self._broker, security, change=change)
         self._unused: list[DataRequests] = []
-        self._driven: DrivenPartition | DrivenSessions | None = None
+        self._read: list[DataRequests] = []
+        """Partitions that no test writes."""
+        self._driven: DrivenPartition | DrivenSessions | DrivenCache | None = None
 
     def _new_partition(self) -> DataRequests:
         if not self._unused:
@@ -77,11 +87,18 @@ class WireDataSystem:
         """Partitions and a transactional id that nobody has used."""
         self._leave()
         self._leaders.begin()
-        if self._has_sessions:
+        self._driven = self._new_driven()
+
+    def _new_driven(self) -> DrivenPartition | DrivenSessions | DrivenCache:
+        if self._shown is session_cache:
+            count = session_cache.partitions_of(self._constants)
+            self._read = self._read or [self._new_partition() for _ in range(count)]
+            shards = self._broker.address.fetch_shards
+            return DrivenCache(self._read, self._constants, shards, _refuse)
+        if self._shown is sessions:
             names = sessions.partitions_of(self._constants)
-            self._driven = DrivenSessions({name: self._new_partition() for name in names})
-            return
-        self._driven = DrivenPartition(
+            return DrivenSessions({name: self._new_partition() for name in names})
+        return DrivenPartition(
             self._new_partition(),
             self._coordinator,
             self._broker.new_group_id(),
@@ -130,7 +147,13 @@ class WireDataSystem:
             self._leaders.end()
 
 
-def _lanes(address: Address, *, change: bool) -> int:
+def _refuse() -> None:
+    raise ActionRefused(f"LetEvictionTimePass: {BEYOND_REACH['LetEvictionTimePass']}")
+
+
+def _lanes(address: Address, shown: ModuleType, *, change: bool) -> int:
+    if shown is session_cache:
+        return 1  # the slots are the broker's
     if not change:
         return _LANES
     return _LANES_OF_MOVES if address.fail_over == MOVE else address.groups
