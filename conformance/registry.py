@@ -58,7 +58,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "reassignment": ("Reassignment",),
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": ("CoordinatorStore",),
-        "sessions": ("FetchSessions",),
+        "sessions": ("FetchSessionCache", "FetchSessions"),
         "storage": ("LogStorage",),
         "transaction": ("TransactionErrors", "TransactionalLog", "Transactions"),
     }

@@ -8,24 +8,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .clock import Clock
 from .concurrency import Lock
 from .errors import Errors
 from .network import FINAL_EPOCH, INVALID_SESSION_ID, FetchMetadata, FetchRequest, FetchResponse
 from .types import ZERO_UUID, FetchPartitionData, FetchPartitionRequest, TopicPartition
 
 _FIRST_VERSION_WITH_SESSIONS = 7
+MAX_SESSIONS = 1_000
+"""max.incremental.fetch.session.cache.slots as delivered."""
+MIN_EVICTION_MS = 120_000
+"""KafkaBroker.MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""
 
 
 class FetchSession:
-    """One follower's session: its partitions in the order in which they are served."""
+    """One client's session: its partitions in the order in which they are served. That of a
+    follower is privileged."""
 
-    __slots__ = ("_sent", "epoch", "partitions", "session_id")
+    __slots__ = (
+        "_created_ms",
+        "_sent",
+        "epoch",
+        "is_evictable",
+        "is_privileged",
+        "partitions",
+        "session_id",
+        "used_ms",
+    )
 
-    def __init__(self, session_id: int, request: FetchRequest) -> None:
+    def __init__(self, session_id: int, request: FetchRequest, now_ms: int) -> None:
         self.session_id = session_id
         self.epoch = 1
         self.partitions: dict[TopicPartition, FetchPartitionRequest] = dict(request.to_send)
         self._sent: dict[TopicPartition, tuple[int, int]] = {}
+        self.is_privileged = request.is_from_follower
+        self._created_ms = self.used_ms = now_ms
+        self.is_evictable = False
+        """Whether it may go for one of its kind: it was old when it was last used."""
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """What it is worth, beside another one (EvictableKey without the id)."""
+        return self.is_privileged, len(self.partitions)
+
+    def touch(self, now_ms: int) -> None:
+        """It is used (FetchSessionCacheShard.touch)."""
+        self.used_ms = now_ms
+        self.is_evictable = now_ms - self._created_ms > MIN_EVICTION_MS
 
     def update(self, request: FetchRequest) -> None:
         """Take over what an incremental request changes."""
@@ -87,10 +116,11 @@ class FetchContext:
 
 
 class FetchSessionCache:
-    """All sessions of a broker; when it is full, new followers get none."""
+    """All sessions of a broker; when it is full, a new one may take the place of another."""
 
-    def __init__(self, lock: Lock, max_sessions: int = 1_000) -> None:
+    def __init__(self, lock: Lock, clock: Clock, max_sessions: int = MAX_SESSIONS) -> None:
         self._lock = lock
+        self._clock = clock
         self._max_sessions = max_sessions
         self._sessions: dict[int, FetchSession] = {}
         self._last_id = INVALID_SESSION_ID
@@ -107,11 +137,37 @@ class FetchSessionCache:
     def _new_full_context(self, request: FetchRequest) -> FetchContext:
         self._sessions.pop(request.metadata.session_id, None)
         closing = request.metadata.epoch == FINAL_EPOCH
-        if closing or not request.to_send or len(self._sessions) >= self._max_sessions:
+        now_ms = self._clock.milliseconds()
+        if closing or not request.to_send or not self._has_room(request, now_ms):
             return FetchContext(request.to_send)
         self._last_id += 1
-        session = self._sessions[self._last_id] = FetchSession(self._last_id, request)
+        session = self._sessions[self._last_id] = FetchSession(self._last_id, request, now_ms)
         return FetchContext(request.to_send, session, is_new=True)
+
+    def _has_room(self, request: FetchRequest, now_ms: int) -> bool:
+        """Whether there is a slot; another session may be evicted for it
+        (FetchSessionCacheShard.tryEvict)."""
+        if len(self._sessions) < self._max_sessions:
+            return True
+        evicted = self._evicted(request, now_ms)
+        if evicted is not None:
+            del self._sessions[evicted.session_id]
+        return evicted is not None
+
+    def _evicted(self, request: FetchRequest, now_ms: int) -> FetchSession | None:
+        sessions = self._sessions.values()
+        unused = min(sessions, key=lambda session: session.used_ms, default=None)
+        if unused is None or now_ms - unused.used_ms > MIN_EVICTION_MS:
+            return unused
+        privileged = request.is_from_follower
+        may_go = [
+            session
+            for session in sessions
+            if session.is_evictable or (privileged and not session.is_privileged)
+        ]
+        least = min(may_go, key=lambda session: session.rank, default=None)
+        is_less = least is not None and least.rank < (privileged, len(request.to_send))
+        return least if is_less else None
 
     def _incremental_context(self, request: FetchRequest) -> FetchContext | Errors:
         session = self._sessions.get(request.metadata.session_id)
@@ -126,6 +182,7 @@ class FetchSessionCache:
         if not session.partitions:
             del self._sessions[session.session_id]
             return FetchContext({})
+        session.touch(self._clock.milliseconds())
         return FetchContext(dict(session.partitions), session)
 
 

@@ -83,6 +83,11 @@ class FetchRequest(NamedTuple):
     removed: tuple[TopicIdPartition, ...] = ()
     replaced: tuple[TopicIdPartition, ...] = ()
 
+    @property
+    def is_from_follower(self) -> bool:
+        """Whether a replica asks, and not a consumer."""
+        return self.replica_id >= 0
+
 
 class FetchResponse(NamedTuple):
     """A Fetch answer; session id 0 means that the leader keeps no session."""

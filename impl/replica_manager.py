@@ -125,7 +125,7 @@ class ReplicaManager:
         self._partitions: dict[TopicPartition, Partition] = {}
         self._offline: set[TopicPartition] = set()
         self._replica_state_change_lock = concurrency.lock("replica-state-change")
-        self._sessions = FetchSessionCache(concurrency.lock("fetch-sessions"))
+        self._sessions = FetchSessionCache(concurrency.lock("fetch-sessions"), clock)
         self._high_watermarks = {
             directory: log_manager.checkpoint_file(directory, OffsetCheckpointFile.HIGH_WATERMARK)
             for directory in log_manager.log_directories

@@ -3,7 +3,7 @@
 (* The data path of one partition, as a client meets it at a broker's      *)
 (* port: what it appends, deletes, reads and looks up, and which request   *)
 (* is refused. The partition has one replica, so that what is appended is  *)
-(* replicated at once, and one leader.                                     *)
+(* replicated at once, and one leader at a time.                           *)
 (*                                                                         *)
 (* Each request is a step of its own, with its answer in `answer`; until   *)
 (* that is taken no other request is sent.                                 *)
@@ -20,6 +20,8 @@
 (*   ListOffsets           | Partition.fetchOffsetForTimestamp (KIP-79,    *)
 (*                         | KIP-734)                                      *)
 (*   OffsetForLeaderEpoch  | Partition.lastOffsetForLeaderEpoch (KIP-320)  *)
+(*   ChangeLeader          | Partition.makeLeader in a higher epoch: the   *)
+(*                         | replica is moved, or its broker is restarted  *)
 (***************************************************************************)
 EXTENDS ReadCommitted
 
@@ -29,18 +31,22 @@ CONSTANTS
   Acks,           \* of Produce: -1 is `all`; what is not -1, 0 or 1 is no number of acks
   Transactional,  \* BOOLEAN: there is a transactional producer
   Deletions,      \* BOOLEAN: DeleteRecords is sent
-  Lookups,        \* those of "Fetch", "ListOffsets", "OffsetForLeaderEpoch" that are sent
+  LeaderChanges,  \* so often another leader is elected
+  Lookups,        \* those of "Fetch", "ListOffsets", "OffsetForLeaderEpoch" that are sent;
+                  \* "Youngest": ListOffsets for the youngest record (KIP-734)
   Isolations      \* isolation.level: "read_uncommitted", "read_committed"
 
 VARIABLES
   log,     \* records, and markers of transactions; `base` is the offset of the batch's first
   start,   \* the log start offset
+  epochs,  \* of each leader epoch, from 0 on, the end of the log when its leader was elected
   answer,  \* of the last request
   visible  \* what a reader of everything sees: a function of the log and its start
-vars == <<log, start, answer, visible>>
+vars == <<log, start, epochs, answer, visible>>
 
 NoOffset == -1
 NoTime == -1
+NoEpoch == -1
 Client == "t"   \* the transactional producer
 
 (***************************************************************************)
@@ -65,23 +71,45 @@ Offsets == -1..(MaxRecords + 1)
 IsNear(offset) == offset <= End + 1
 
 (***************************************************************************)
+(* Leader epochs, counted from 0. LeaderEpochFileCache knows where each    *)
+(* begins; an epoch without a record that is still there has no entry,     *)
+(* unless it is the present one.                                           *)
+(***************************************************************************)
+Epoch == Len(epochs) - 1
+BeginOf(epoch) == epochs[epoch + 1]
+EndOfEpoch(epoch) == IF epoch = Epoch THEN End ELSE Greater(start, BeginOf(epoch + 1))
+IsKnownEpoch(epoch) ==
+  epoch = Epoch \/ Greater(start, BeginOf(epoch)) < EndOfEpoch(epoch)
+\* LeaderEpochFileCache.endOffsetFor: the greatest epoch with an entry that is not greater.
+FloorOf(epoch) ==
+  LET known == {e \in 0..epoch : IsKnownEpoch(e)}
+  IN  IF known = {} THEN epoch ELSE CHOOSE e \in known : \A f \in known : f <= e
+\* UnifiedLog.fetchOffsetByTimestamp, for the log start: the first entry.
+FirstKnownEpoch == IF start < End THEN log[start + 1].epoch ELSE Epoch
+
+(***************************************************************************)
 (* The leader epoch that a client has heard of. Partition.                 *)
-(* checkCurrentLeaderEpoch: a client that knows none is not checked. A     *)
-(* Fetch with an old one is left out: a partition that nobody has used is  *)
-(* led in its first epoch, and FetchRequest takes a negative one for none. *)
+(* checkCurrentLeaderEpoch: a client that knows none is not checked. There *)
+(* is no Fetch with an older one than the first: FetchRequest takes a      *)
+(* negative one for none.                                                  *)
 (***************************************************************************)
 Epochs == {"none", "old", "current", "future"}
+NumberOf(epoch) ==
+  CASE epoch = "old" -> Epoch - 1
+    [] epoch = "current" -> Epoch
+    [] epoch = "future" -> Epoch + 1
 EpochError(epoch) ==
   CASE epoch = "old" -> "FENCED_LEADER_EPOCH"
     [] epoch = "future" -> "UNKNOWN_LEADER_EPOCH"
     [] OTHER -> "NONE"
 
 (***************************************************************************)
-(* Answers. `asked`, `isolation` and `epoch` are of the request.           *)
+(* Answers. `asked`, `isolation` and `epoch` are of the request; `leader`  *)
+(* is the epoch that comes with an offset.                                 *)
 (***************************************************************************)
 NoAnswer ==
   [request |-> "none", asked |-> NoOffset, isolation |-> "none", epoch |-> "none",
-   error |-> "NONE", offset |-> NoOffset, time |-> NoTime, records |-> {}]
+   error |-> "NONE", offset |-> NoOffset, time |-> NoTime, leader |-> NoEpoch, records |-> {}]
 AnswerTo(request) == [NoAnswer EXCEPT !.request = request]
 
 \* When a marker was written nobody knows beforehand.
@@ -90,7 +118,7 @@ VisibleOf(records, from) ==
   [start |-> from, end |-> Len(records),
    records |-> [i \in 1..(Len(records) - from) |-> Shown(records[from + i])]]
 Writes == visible' = VisibleOf(log', start')
-Reads == UNCHANGED <<log, start, visible>>
+Reads == UNCHANGED <<log, start, epochs, visible>>
 
 Idle == answer = NoAnswer
 Is(error) == error # "NONE"
@@ -98,15 +126,18 @@ Is(error) == error # "NONE"
 Init ==
   /\ log = <<>>
   /\ start = 0
+  /\ epochs = <<0>>
   /\ answer = NoAnswer
   /\ visible = VisibleOf(<<>>, 0)
 
 (***************************************************************************)
 (* Requests that write.                                                    *)
 (***************************************************************************)
+WrittenEpoch == Epoch
 DataRecords(batch, producer) ==
   [i \in DOMAIN batch |->
-     [kind |-> "data", producer |-> producer, time |-> batch[i], base |-> End]]
+     [kind |-> "data", producer |-> producer, time |-> batch[i], base |-> End,
+      epoch |-> WrittenEpoch]]
 
 \* The marker of an open transaction must find room.
 IsOpen == OpenIn(log, Client) # {}
@@ -127,21 +158,21 @@ Produce(acks, batch) ==
        THEN [AnswerTo("Produce") EXCEPT !.error = "INVALID_REQUIRED_ACKS"]
        ELSE IF IsAnswered(acks) THEN [AnswerTo("Produce") EXCEPT !.offset = BaseOffset]
        ELSE NoAnswer
-  /\ UNCHANGED start /\ Writes
+  /\ UNCHANGED <<start, epochs>> /\ Writes
 
 ProduceInTransaction(batch) ==
   /\ Transactional /\ Idle /\ End + Len(batch) < MaxRecords
   /\ log' = log \o DataRecords(batch, Client)
   /\ answer' = [AnswerTo("Produce") EXCEPT !.offset = End]
-  /\ UNCHANGED start /\ Writes
+  /\ UNCHANGED <<start, epochs>> /\ Writes
 
 \* Each marker is younger than those before it.
 EndTransaction(commits) ==
   /\ Idle /\ IsOpen
   /\ log' = Append(log, [kind |-> IF commits THEN "Committed" ELSE "Aborted",
                          producer |-> Client, time |-> MarkerTime + MarkerCount,
-                         base |-> End])
-  /\ UNCHANGED <<start, answer>> /\ Writes
+                         base |-> End, epoch |-> WrittenEpoch])
+  /\ UNCHANGED <<start, epochs, answer>> /\ Writes
 
 \* Offset -1 stands for the high watermark.
 DeletedTo(offset) == IF offset = -1 THEN HighWatermark ELSE offset
@@ -153,7 +184,20 @@ DeleteRecords(offset) ==
   /\ answer' = IF MayBeDeleted(offset)
                THEN [AnswerTo("DeleteRecords") EXCEPT !.offset = start']
                ELSE [AnswerTo("DeleteRecords") EXCEPT !.error = "OFFSET_OUT_OF_RANGE"]
-  /\ UNCHANGED log /\ Writes
+  /\ UNCHANGED <<log, epochs>> /\ Writes
+
+(***************************************************************************)
+(* Another leader is elected. It has the whole log: the replica that was   *)
+(* moved was in sync, and a broker that comes back has what it had.        *)
+(***************************************************************************)
+LogAfterChange == log
+\* Partition.makeLeader notes where the epoch begins, before a record is written.
+EpochsAfterChange == Append(epochs, End)
+ChangeLeader ==
+  /\ Epoch < LeaderChanges /\ Idle
+  /\ log' = LogAfterChange
+  /\ epochs' = EpochsAfterChange
+  /\ UNCHANGED <<start, answer>> /\ Writes
 
 (***************************************************************************)
 (* Fetch. The leader epoch is looked at first, then the offset.            *)
@@ -172,7 +216,8 @@ Delivered(isolation, offset) ==
 
 Fetch(isolation, offset, epoch) ==
   /\ "Fetch" \in Lookups /\ Idle /\ IsNear(offset)
-  /\ epoch # "old" /\ (epoch = "future" => offset \in {start, End + 1})
+  /\ epoch = "old" => Epoch > 0
+  /\ epoch \in {"old", "future"} => offset \in {start, End + 1}
   /\ answer' =
        LET asked == [AnswerTo("Fetch") EXCEPT !.asked = offset, !.isolation = isolation,
                                               !.epoch = epoch]
@@ -197,19 +242,25 @@ FirstOfYoungest ==
   First({i \in Remaining : \A j \in Remaining : log[j].time <= log[i].time})
 \* Which record is meant; 0: none.
 PlaceOf(target) == IF target = MaxTimestamp THEN FirstOfYoungest ELSE FirstNotBefore(target)
+\* From it on the consumer watches for a log that was truncated (KIP-320).
+EpochOfFound(i) == log[i].epoch
 
 ListOffsets(isolation, target, epoch) ==
   /\ "ListOffsets" \in Lookups /\ Idle
   /\ epoch = "none" \/ target = Latest
+  /\ target = MaxTimestamp => "Youngest" \in Lookups
   /\ answer' =
        LET asked == [AnswerTo("ListOffsets") EXCEPT !.isolation = isolation, !.epoch = epoch]
        IN  IF Is(EpochError(epoch)) THEN [asked EXCEPT !.error = EpochError(epoch)]
-           ELSE IF target = Earliest THEN [asked EXCEPT !.offset = start]
-           ELSE IF target = Latest THEN [asked EXCEPT !.offset = Fetchable(isolation)]
+           ELSE IF target = Earliest
+           THEN [asked EXCEPT !.offset = start, !.leader = FirstKnownEpoch]
+           ELSE IF target = Latest
+           THEN [asked EXCEPT !.offset = Fetchable(isolation), !.leader = Epoch]
            ELSE LET i == PlaceOf(target)
                 IN  IF i = 0 \/ i > Fetchable(isolation) THEN asked
                     ELSE [asked EXCEPT !.offset = i - 1,
-                                       !.time = Lesser(log[i].time, MarkerTime)]
+                                       !.time = Lesser(log[i].time, MarkerTime),
+                                       !.leader = EpochOfFound(i)]
   /\ Reads
 
 (***************************************************************************)
@@ -218,12 +269,14 @@ ListOffsets(isolation, target, epoch) ==
 (***************************************************************************)
 OffsetForLeaderEpoch(of, epoch) ==
   /\ "OffsetForLeaderEpoch" \in Lookups /\ Idle
-  /\ of \in {"current", "future"} /\ (epoch = "none" \/ of = "current")
+  /\ of # "none" /\ (of = "old" => Epoch > 0) /\ (epoch = "none" \/ of = "current")
   /\ answer' =
-       LET asked == [AnswerTo("OffsetForLeaderEpoch") EXCEPT !.epoch = epoch]
+       LET asked == [AnswerTo("OffsetForLeaderEpoch") EXCEPT !.asked = NumberOf(of),
+                                                             !.epoch = epoch]
        IN  IF Is(EpochError(epoch)) THEN [asked EXCEPT !.error = EpochError(epoch)]
            ELSE IF of = "future" THEN asked
-           ELSE [asked EXCEPT !.offset = End]
+           ELSE [asked EXCEPT !.offset = EndOfEpoch(NumberOf(of)),
+                              !.leader = FloorOf(NumberOf(of))]
   /\ Reads
 
 TakeAnswer ==
@@ -241,6 +294,7 @@ Next ==
   \/ \E isolation \in Isolations, target \in Targets, epoch \in Epochs :
        ListOffsets(isolation, target, epoch)
   \/ \E of, epoch \in Epochs : OffsetForLeaderEpoch(of, epoch)
+  \/ ChangeLeader
   \/ TakeAnswer
 
 (***************************************************************************)
@@ -283,6 +337,17 @@ OutsideIsTold == Answers("Fetch") => start <= answer.asked /\ answer.asked <= En
 OtherLeaderIsTold ==
   answer.epoch \in {"old", "future"} => answer.error # "NONE"
 
+\* A consumer that validates its position keeps what the log has, and nothing else: the epoch ends
+\* behind its last record, and before the first of a later one.
+EpochEndIsTrue ==
+  Answers("OffsetForLeaderEpoch") /\ answer.asked <= Epoch =>
+    /\ answer.offset # NoOffset
+    /\ \A i \in (start + 1)..End : log[i].epoch <= answer.asked <=> i <= answer.offset
+
+\* The epoch that comes with a record's offset is the record's.
+FoundEpochIsTrue ==
+  Answers("ListOffsets") /\ answer.time # NoTime => answer.leader = log[answer.offset + 1].epoch
+
 \* A look-up by time misses no record that is as young.
 NothingEarlierIsAsYoung ==
   Answers("ListOffsets") /\ answer.time # NoTime =>
@@ -300,4 +365,7 @@ ReadsChangeNothing ==
   [][answer'.request \in {"Fetch", "ListOffsets", "OffsetForLeaderEpoch"}
        => UNCHANGED <<log, start>>]_vars
 StartIsMonotonic == [][start' >= start]_vars
+\* What was written stays, whoever leads.
+WrittenStays ==
+  [][Len(log') >= Len(log) /\ \A i \in DOMAIN log : log'[i] = log[i]]_vars
 ===============================================================================

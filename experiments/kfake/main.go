@@ -18,14 +18,16 @@ func main() {
 	port := flag.Int("port", 9092, "where to listen on 127.0.0.1")
 	delay := flag.Int("initial-delay-ms", 100, "group.initial.rebalance.delay.ms")
 	session := flag.Int("min-session-ms", 10, "group.min.session.timeout.ms")
+	slots := flag.Int("fetch-session-slots", 1000, "max.incremental.fetch.session.cache.slots")
 	flag.Parse()
 	cluster, err := kfake.NewCluster(
 		kfake.NumBrokers(1),
 		kfake.Ports(*port),
 		kfake.SeedTopics(2, "topic"),
 		kfake.BrokerConfigs(map[string]string{
-			"group.initial.rebalance.delay.ms": strconv.Itoa(*delay),
-			"group.min.session.timeout.ms":     strconv.Itoa(*session),
+			"group.initial.rebalance.delay.ms":          strconv.Itoa(*delay),
+			"group.min.session.timeout.ms":              strconv.Itoa(*session),
+			"max.incremental.fetch.session.cache.slots": strconv.Itoa(*slots),
 			// Kafka's own default; kfake's is shorter than what the members ask for.
 			"group.max.session.timeout.ms": "1800000",
 		}),

@@ -1,4 +1,5 @@
 """Starts the server: `python -m impl.wire --port 9092 --topic orders=6`; ends on Ctrl-C or SIGTERM.
+At SIGHUP every partition is led in its next epoch, as after a restart of its broker.
 
 Prints `listening on HOST:PORT` once clients can connect; port 0 takes a free one.
 """
@@ -12,6 +13,7 @@ import socket
 import ssl
 
 from ..coordinator.group.config import ConsumerGroupConfig
+from ..fetch_session import MAX_SESSIONS
 from ..group.config import GroupConfig
 from ..types import BrokerEndPoint
 from .broker import BrokerConfig
@@ -30,6 +32,7 @@ def main() -> None:
     parser.add_argument("--assignment-interval-ms", type=int, default=1_000)
     parser.add_argument("--heartbeat-interval-ms", type=int, default=5_000)
     parser.add_argument("--transaction-version", type=int, default=2, choices=(0, 1, 2))
+    parser.add_argument("--fetch-session-slots", type=int, default=MAX_SESSIONS)
     parser.add_argument("--seed", type=int, default=1, help="decides the member ids")
     parser.add_argument("--tls-cert", metavar="FILE", help="TLS: the certificate chain (PEM)")
     parser.add_argument("--tls-key", metavar="FILE", help="TLS: its key (PEM), if it is apart")
@@ -54,6 +57,7 @@ def main() -> None:
         consumer_groups,
         options.seed,
         transaction_version=options.transaction_version,
+        fetch_session_slots=options.fetch_session_slots,
     )
     tls = _tls(parser, options.tls_cert, options.tls_key) if options.tls_cert else None
     asyncio.run(_serve(config, tls))
@@ -87,7 +91,8 @@ async def _serve(config: BrokerConfig, tls: ssl.SSLContext | None) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    async with Server(config, tls):
+    async with Server(config, tls) as server:
+        loop.add_signal_handler(signal.SIGHUP, server.broker.logs.elect_leaders)
         print(f"listening on {config.endpoint.host}:{config.endpoint.port}", flush=True)
         await ended.wait()
 

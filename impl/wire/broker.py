@@ -17,7 +17,7 @@ from ..concurrency import NoConcurrency
 from ..coordinator.group.config import ConsumerGroupConfig
 from ..disk import MemoryDisk
 from ..errors import Errors
-from ..fetch_session import FetchSessionCache
+from ..fetch_session import MAX_SESSIONS, FetchSessionCache
 from ..group.config import GroupConfig
 from ..group.find_coordinator import find_coordinator
 from ..group.group_coordinator import GroupCoordinator, seeded_ids
@@ -107,7 +107,8 @@ class BrokerConfig:
 
     `seed` decides the member ids. A topic that a client asks for is made with `default_partitions`.
     A fetch brings batches of `batch` records that are made up; with 0 what producers have sent.
-    `transaction_version` is the level of the feature.
+    `transaction_version` is the level of the feature. `fetch_session_slots`: so many fetch sessions
+    are kept.
     """
 
     endpoint: BrokerEndPoint
@@ -118,6 +119,7 @@ class BrokerConfig:
     seed: int = 1
     batch: int = 0
     transaction_version: int = 2
+    fetch_session_slots: int = MAX_SESSIONS
 
 
 class Broker:
@@ -157,7 +159,9 @@ class Broker:
             config.transaction_version,
         )
         producing = Producing(self.logs, self._partition, transactions.add_partitions)
-        sessions = FetchSessionCache(concurrency.lock("fetch sessions"))
+        sessions = FetchSessionCache(
+            concurrency.lock("fetch sessions"), clock, config.fetch_session_slots
+        )
         reading = Reading(self.logs, self._partition, delay, sessions)
         self.coordinator.startup()
         self.coordinator.on_election(0, 0)
@@ -293,7 +297,7 @@ class Broker:
                     error_code=code(Errors.NONE),
                     partition_index=index,
                     leader_id=node,
-                    leader_epoch=0,
+                    leader_epoch=self.logs.leader_epoch(TopicPartition(name, index)),
                     replica_nodes=(node,),
                     isr_nodes=(node,),
                     offline_replicas=(),

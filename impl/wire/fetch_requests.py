@@ -35,7 +35,7 @@ def from_entity(received: Received) -> FetchRequest:
         metadata = FetchMetadata(body.session_id, body.session_epoch)
     return FetchRequest(
         received.version,
-        _NO_BROKER,
+        body.replica_state.replica_id if hasattr(body, "replica_state") else body.replica_id,
         _NO_BROKER,
         in_milliseconds(body.max_wait),
         body.min_bytes,

@@ -32,6 +32,7 @@ from ..types import (
 )
 
 LEADER_EPOCH = 0
+"""The first of a partition."""
 _FIRST_TIMESTAMP = 1_700_000_000_000
 """Of the record at offset 0, in milliseconds; each later one is a millisecond younger."""
 _RECORDS_AFTER_MS = 100
@@ -114,6 +115,12 @@ class PartitionLogs(Protocol):
     ) -> OffsetAndEpoch | None:
         """Where a leader epoch ends; None for one that is not known."""
 
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """The present one."""
+
+    def elect_leaders(self) -> None:
+        """Every partition is led in its next epoch."""
+
     def producers(self, partition: TopicPartition) -> Collection[ProducerStateEntry]:
         """What the partition remembers of producers."""
 
@@ -125,6 +132,7 @@ class ProducedLogs:
         self._clock = clock
         self._disk = MemoryDisk()
         self._logs: dict[TopicPartition, Log] = {}
+        self._epochs: dict[TopicPartition, int] = {}
 
     def log(self, partition: TopicPartition) -> Log:
         """The partition's log, made if absent."""
@@ -151,7 +159,7 @@ class ProducedLogs:
         """See `PartitionLogs.offset_for` (Partition.fetchOffsetForTimestamp)."""
         end = self._end(partition, committed=committed)
         if timestamp == LATEST_TIMESTAMP:
-            return FileTimestampAndOffset(NO_TIMESTAMP, end, LEADER_EPOCH)
+            return FileTimestampAndOffset(NO_TIMESTAMP, end, self.leader_epoch(partition))
         known = self.log(partition).fetch_offset_by_timestamp(timestamp)
         is_start = timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP)
         return known if known is not None and (is_start or known.offset < end) else None
@@ -195,9 +203,8 @@ class ProducedLogs:
             if len(batches) != 1 or batches[0].magic < MAGIC_VALUE_V2:
                 return Errors.INVALID_RECORD, _NO_OFFSET
             guard = guard_of(log, batches[0])
-            info = log.append_as_leader(
-                MemoryRecords(batches), LEADER_EPOCH, verification_guard=guard
-            )
+            epoch = self.leader_epoch(partition)
+            info = log.append_as_leader(MemoryRecords(batches), epoch, verification_guard=guard)
         except ApiException as error:
             return error.error, _NO_OFFSET
         _replicate(log)
@@ -211,7 +218,7 @@ class ProducedLogs:
         try:
             log.append_as_leader(
                 marker,
-                LEADER_EPOCH,
+                self.leader_epoch(partition),
                 AppendOrigin.COORDINATOR,
                 transaction_version=transaction_version,
             )
@@ -237,6 +244,16 @@ class ProducedLogs:
     ) -> OffsetAndEpoch | None:
         """See `PartitionLogs.end_offset_for_epoch`."""
         return self.log(partition).end_offset_for_epoch(leader_epoch)
+
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """See `PartitionLogs.leader_epoch`."""
+        return self._epochs.get(partition, LEADER_EPOCH)
+
+    def elect_leaders(self) -> None:
+        """See `PartitionLogs.elect_leaders` (Partition.makeLeader)."""
+        for partition, log in self._logs.items():
+            epoch = self._epochs[partition] = self.leader_epoch(partition) + 1
+            log.maybe_assign_epoch_start_offset(epoch, log.log_end_offset)
 
     def producers(self, partition: TopicPartition) -> Collection[ProducerStateEntry]:
         """The entries in memory (DescribeProducers)."""
@@ -314,6 +331,14 @@ class RecordLogs:
         if leader_epoch != LEADER_EPOCH:
             return None
         return OffsetAndEpoch(self._ends.get(partition, 0), LEADER_EPOCH)
+
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """There is one epoch."""
+        del partition
+        return LEADER_EPOCH
+
+    def elect_leaders(self) -> None:
+        """Nobody else leads."""
 
     def producers(self, partition: TopicPartition) -> Collection[ProducerStateEntry]:
         """None."""

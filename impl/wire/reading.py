@@ -19,7 +19,7 @@ from . import fetch_requests
 from .entities import NO_TIME, Entity, Received, in_milliseconds, make, module_of
 from .fetch_requests import NamedTopic
 from .group_responses import code
-from .logs import LEADER_EPOCH, PartitionLogs, ReadRecords
+from .logs import PartitionLogs, ReadRecords
 
 _READ_COMMITTED = 1
 _NOTHING = -1
@@ -108,7 +108,9 @@ class Reading:
     def _led(self, topic: Any, index: int, asked: Any) -> TopicPartition | Errors:
         """The partition, if the reader knows its leader (Partition.checkCurrentLeaderEpoch)."""
         partition = self._find(topic, index)
-        error = Errors.NONE if isinstance(partition, Errors) else _epoch_error(asked)
+        if isinstance(partition, Errors):
+            return partition
+        error = _epoch_error(asked, self._logs.leader_epoch(partition))
         return partition if error is Errors.NONE else error
 
     # ---- Fetch -----------------------------------------------------------------------------
@@ -199,9 +201,9 @@ def _is_committed(received: Received) -> bool:
     return getattr(received.body, "isolation_level", 0) == _READ_COMMITTED
 
 
-def _epoch_error(asked: Any) -> Errors:
+def _epoch_error(asked: Any, leader_epoch: int) -> Errors:
     epoch = getattr(asked, "current_leader_epoch", _NOTHING)
     is_none = epoch is None or epoch == _NOTHING
-    if is_none or epoch == LEADER_EPOCH:
+    if is_none or epoch == leader_epoch:
         return Errors.NONE
-    return Errors.FENCED_LEADER_EPOCH if epoch < LEADER_EPOCH else Errors.UNKNOWN_LEADER_EPOCH
+    return Errors.FENCED_LEADER_EPOCH if epoch < leader_epoch else Errors.UNKNOWN_LEADER_EPOCH

@@ -13,6 +13,7 @@ from conformance.systems.wire.data.requests import DataRequests
 from conformance.systems.wire.port import ABSENT
 from conformance.tla import Action, Value
 from impl.clock import Clock, MockClock
+from impl.fetch_session import MAX_SESSIONS
 from impl.types import BrokerEndPoint
 from impl.wire.broker import OFFERED, Broker, BrokerConfig
 from impl.wire.entities import Received
@@ -41,11 +42,13 @@ class MovedTime:
 class LocalPort:
     """A broker in this process; each request is answered before the next is sent."""
 
-    def __init__(self, clock: Clock, partitions: int = 1) -> None:
+    def __init__(self, clock: Clock, partitions: int = 1, slots: int = MAX_SESSIONS) -> None:
         endpoint = BrokerEndPoint(0, "localhost", 1)
         self.versions = {**_VERSIONS, "add_partitions_to_txn": 3}
         self.broker = Broker(
-            BrokerConfig(endpoint, {TOPIC: partitions}), clock, lambda _ms, run: run()
+            BrokerConfig(endpoint, {TOPIC: partitions}, fetch_session_slots=slots),
+            clock,
+            lambda _ms, run: run(),
         )
 
     def offers(self, api: str) -> bool:
@@ -91,8 +94,13 @@ class DataSystem:
         topic_id = port.broker.topic_id(TOPIC)
         assert topic_id is not None, "the broker was made with the topic"
         requests = DataRequests(port, TOPIC, topic_id, 0)
+
+        def elect(of_partition: DataRequests) -> DataRequests:
+            port.broker.logs.elect_leaders()
+            return of_partition
+
         self._driven = DrivenPartition(
-            requests, lambda _id: port, "t", self._latest_time, MovedTime(clock)
+            requests, lambda _id: port, "t", self._latest_time, elect, MovedTime(clock)
         )
 
     def apply(self, action: Action) -> None:

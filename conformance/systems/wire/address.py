@@ -22,6 +22,8 @@ _ADDRESS = re.compile(r"(\[[^\]]+\]|[^:\[\]]+):(\d{1,5})")
 _DEFAULT_INITIAL_DELAY_MS = 3_000
 """group.initial.rebalance.delay.ms of Kafka as delivered."""
 _DEFAULT_PATIENCE_MS = 300
+SHARDS = 8
+"""Of Kafka's cache of fetch sessions (KafkaBroker.NumFetchSessionCacheShards)."""
 
 APIS: Mapping[str, str] = MappingProxyType(
     {
@@ -100,6 +102,8 @@ _NUMBERS = (
     "rebalance",
     "groups",
     "store-failures",
+    "fetch-slots",
+    "fetch-shards",
 )
 _TEXTS = ("config", "tls-ca", "fail-over", "deviations")
 
@@ -111,10 +115,11 @@ class Address:
     of a session that is to expire, 0 if none is to; `min_session` its group.min.session.timeout.ms;
     `rebalance` that of a rebalance that is to expire; `groups`: so many side by side; `max_size`
     its group.max.size, 0 if it is not said; `store_failures`: 1 if its offsets topic may be made to
-    refuse an append for a moment; `config`: a client's configuration file; `tls_ca`: a PEM file of
-    whom to trust; `fail_over`: a command that moves the coordinator, or `move`; `deviations`: a
-    system whose known deviations the broker has too; `versions`: of requests by kio's name, others
-    get the newest that both sides know."""
+    refuse an append for a moment; `fetch_slots`: its max.incremental.fetch.session.cache.slots, 0
+    if it is not said, in so many `fetch_shards`; `config`: a client's configuration file;
+    `tls_ca`: a PEM file of whom to trust; `fail_over`: a command that moves the coordinator, or
+    `move`; `deviations`: a system whose known deviations the broker has too; `versions`: of
+    requests by kio's name, others get the newest that both sides know."""
 
     host: str
     port: int
@@ -126,6 +131,8 @@ class Address:
     rebalance: int = 800
     groups: int = 8
     store_failures: int = 0
+    fetch_slots: int = 0
+    fetch_shards: int = SHARDS
     config: str = ""
     tls_ca: str = ""
     fail_over: str = ""

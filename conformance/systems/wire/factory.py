@@ -21,8 +21,15 @@ from conformance.systems.wire.consumer.reach import settings_of as consumer_sett
 from conformance.systems.wire.consumer.system import WireConsumerSystem
 from conformance.systems.wire.data.driven import SIGN as _OF_DATA_PATH
 from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
+from conformance.systems.wire.data.reach import BEYOND_REACH as BEYOND_DATA_PATH
+from conformance.systems.wire.data.reach import (
+    changes_leaders,
+    lacking_for_sessions,
+    lacking_slots,
+)
 from conformance.systems.wire.data.reach import lacking as lacking_for_data_path
-from conformance.systems.wire.data.reach import lacking_for_sessions
+from conformance.systems.wire.data.session_cache import SIGN as _OF_CACHE
+from conformance.systems.wire.data.session_cache import SPECIFICATION as SESSION_CACHE
 from conformance.systems.wire.data.sessions import SIGN as _OF_SESSIONS
 from conformance.systems.wire.data.sessions import SPECIFICATION as SESSIONS
 from conformance.systems.wire.data.system import WireDataSystem
@@ -66,7 +73,7 @@ class WireFactory:
         address, security = self._address, self._security
         if _OF_PRODUCE in constants:
             return WireProduceSystem(constants, address, security, self._tolerance())
-        if _OF_DATA_PATH in constants or _OF_SESSIONS in constants:
+        if {_OF_DATA_PATH, _OF_SESSIONS, _OF_CACHE} & constants.keys():
             return WireDataSystem(constants, address, security, self._tolerance())
         if _OF_TRANSACTIONS in constants:
             return WireTransactionSystem(constants, address, security, self._tolerance())
@@ -99,7 +106,8 @@ class WireFactory:
         return tuple(
             deviation
             for deviation in self._known.deviations()
-            if deviation.specification in (GROUPS, CONSUMER_GROUPS, DATA_PATH, SESSIONS)
+            if deviation.specification
+            in (GROUPS, CONSUMER_GROUPS, DATA_PATH, SESSIONS, SESSION_CACHE)
         )
 
     def file(self, name: str) -> Path:
@@ -111,7 +119,7 @@ class WireFactory:
 
     def beyond_reach(self) -> Mapping[str, str]:
         """What no path can bring about with the settings that were given."""
-        return {**beyond_reach(self._address), **BEYOND_REACH}
+        return {**beyond_reach(self._address), **BEYOND_REACH, **BEYOND_DATA_PATH}
 
     def passes(self, state: Mapping[str, Value]) -> str:
         """A rebalance timeout is the longest of the members': without a member it is 0 ms."""
@@ -136,12 +144,19 @@ class WireFactory:
                 lambda port: lacking_for_transactions(port, constants)
             )
         if specification == DATA_PATH:
+            if changes_leaders(constants) and not self._address.fail_over:
+                return "its partition changes its leader: say --fail-over"
             return self._reason_of_port(lambda port: lacking_for_data_path(port, constants))
+        if specification == SESSION_CACHE:
+            without = lacking_slots(self._address, constants)
+            return without or self._reason_of_port(
+                lambda port: lacking_for_sessions(port, constants)
+            )
         if specification == SESSIONS:
             return self._reason_of_port(lambda port: lacking_for_sessions(port, constants))
         if specification != GROUPS:
-            shown = (GROUPS, CONSUMER_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH)
-            return f"a port shows {', '.join(shown)} and {SESSIONS} only"
+            shown = (GROUPS, CONSUMER_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH, SESSIONS)
+            return f"a port shows {', '.join(shown)} and {SESSION_CACHE} only"
         settings = settings_of(constants)
         size = self._address.max_size
         if len(settings.members) > settings.maximum_size != size:

@@ -4,6 +4,7 @@ brokers of Kafka's kind."""
 from __future__ import annotations
 
 import subprocess
+from functools import partial
 
 from conformance.errors import UserError
 from conformance.systems.protocol import SystemFailed
@@ -12,10 +13,16 @@ from conformance.systems.wire.admin import OFFSETS_TOPIC
 from conformance.systems.wire.leadership import move_leaders
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.security import Security
+from conformance.systems.wire.turns import Turns, turns_of
 
 MOVE = "move"
 """In place of a command: another replica is to lead the offsets topic."""
 _SECONDS = 120.0
+
+
+def turns(address: Address, security: Security) -> Turns:
+    """Of all tests of this process at the broker: it fails over once for those side by side."""
+    return turns_of(f"{address} {address.fail_over}", partial(fail_over, address, security))
 
 
 def fail_over(address: Address, security: Security) -> None:

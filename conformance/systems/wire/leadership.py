@@ -1,6 +1,6 @@
 """Who leads a topic's partitions, and whether that changed by itself; moves the leaders to other
 replicas, as an administrator would: another replica becomes the preferred one (KIP-455), and is
-elected (KIP-460)."""
+elected (KIP-460); or the only replica is moved to another broker."""
 
 from __future__ import annotations
 
@@ -38,6 +38,26 @@ def move_leaders(port: Port, topic: str) -> dict[int, tuple[int, int]]:
                 f"The leaders of {topic} have not moved within {_SECONDS:.0f} s: {now}."
             )
         time.sleep(0.05)
+
+
+def leader_of(port: Port, topic: str, index: int) -> tuple[str, int] | None:
+    """Where the leader of a partition listens; None if the broker knows of none, or of no other
+    broker. Raises UserError where it tells nothing of the topic."""
+    placement = _partitions(port, topic)[index]
+    nodes = _nodes(port)
+    return nodes.get(int(placement.leader_id)) if len(nodes) > 1 else None
+
+
+def move_replica(port: Port, topic: str, index: int) -> None:
+    """Move the only replica of a partition to another broker, which will lead it. Raises UserError
+    where there is none, or where it cannot be moved."""
+    replicas = {int(node) for node in _partitions(port, topic)[index].replica_nodes}
+    others = sorted(_nodes(port).keys() - replicas)
+    if not others:
+        raise UserError(
+            f"No other broker can lead {topic}-{index}: all have it. Start a second broker."
+        )
+    _reassign(port, topic, {index: (others[0],)})
 
 
 class Leaders:
@@ -112,16 +132,26 @@ def _hashed(text: str) -> int:
     return value & 0x7FFFFFFF
 
 
-def _partitions(port: Port, topic: str) -> dict[int, Entity]:
+def _nodes(port: Port) -> dict[int, tuple[str, int]]:
+    """Where the brokers listen."""
+    brokers = _metadata(port, ()).brokers
+    return {int(node.node_id): (str(node.host), int(node.port)) for node in brokers}
+
+
+def _metadata(port: Port, topics: tuple[str, ...]) -> Entity:
     module = module_of("metadata", port.versions["metadata"], "request")
     request = make(
         module.MetadataRequest,
-        topics=(make(module.MetadataRequestTopic, name=topic),),
+        topics=tuple(make(module.MetadataRequestTopic, name=topic) for topic in topics),
         allow_auto_topic_creation=False,
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,
     )
-    (result,) = port.ask_body(request, 2 * _SECONDS).topics
+    return port.ask_body(request, 2 * _SECONDS)
+
+
+def _partitions(port: Port, topic: str) -> dict[int, Entity]:
+    (result,) = _metadata(port, (topic,)).topics
     if result.error_code:
         raise UserError(
             f"The broker at {port.address} tells nothing of {topic}: "

@@ -1,7 +1,8 @@
 """A release of Kafka, or a build of one's own, as a broker that is started here.
 
 It is one node on loopback with short timers, which is started at its first use and ends with this
-process. It is driven through its port as any other broker is.
+process; for models in which another leader is elected there are two, and for those of a full cache
+of fetch sessions there is one with few slots. It is driven through its port as any other broker is.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ from conformance.kafka.cluster import Cluster, ClusterSettings
 from conformance.kafka.jars import KafkaJars, chosen_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
-from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.address import SHARDS, parse_address
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
+from conformance.systems.wire.data.reach import changes_leaders, slots_of
+from conformance.systems.wire.data.session_cache import SIGN
+from conformance.systems.wire.data.session_cache import SPECIFICATION as SESSION_CACHE
 from conformance.systems.wire.data.sessions import SPECIFICATION as SESSIONS
 from conformance.systems.wire.factory import PortSystem, WireFactory
+from conformance.systems.wire.failover import MOVE
 from conformance.systems.wire.transaction.reach import SPECIFICATION as TRANSACTIONS
 from conformance.tla import Value
 
@@ -53,6 +58,10 @@ _PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
         "group.consumer.assignor.offload.enable": "false",
     }
 )
+_OF_RUNNING: Final = frozenset(
+    {CONSUMER_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH, SESSIONS, SESSION_CACHE}
+)
+"""Specifications of which the broker itself says what it can take."""
 _NOWHERE: Final = "127.0.0.1:1"
 """The address of a broker that need not run: for what its settings alone say."""
 
@@ -66,7 +75,7 @@ class BrokerFactory:
 
     def __call__(self, constants: Mapping[str, Value]) -> PortSystem:
         """A system for a model's constants. EnvironmentProblem if the broker does not start."""
-        return _started(self._release)(constants)
+        return _started(self._release, *_needs_of(constants))(constants)
 
     def make_ready(self, tell: Tell) -> None:
         """Fetch the jars."""
@@ -94,8 +103,9 @@ class BrokerFactory:
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
-        if specification in (CONSUMER_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH, SESSIONS):
-            return _started(self._release).cannot_take(specification, constants)
+        if specification in _OF_RUNNING:
+            started = _started(self._release, *_needs_of(constants))
+            return started.cannot_take(specification, constants)
         return self._unstarted.cannot_take(specification, constants)
 
 
@@ -113,9 +123,17 @@ def of_release(text: str) -> BrokerFactory:
     return BrokerFactory(text)
 
 
-def _at(address: str, release: str) -> WireFactory:
+def _at(address: str, release: str, brokers: int = 1, slots: int = 0) -> WireFactory:
     known = f"kafka-{release}" if release else "kafka"
-    return WireFactory(parse_address(f"{address}?{urlencode({**_SETTINGS, 'deviations': known})}"))
+    others = {"fail-over": MOVE} if brokers > 1 else {}
+    settings = {**_SETTINGS, "deviations": known, "fetch-slots": slots, **others}
+    return WireFactory(parse_address(f"{address}?{urlencode(settings)}"))
+
+
+def _needs_of(constants: Mapping[str, Value]) -> tuple[int, int]:
+    """Of a model: how many brokers, and how many slots for fetch sessions; 0: as delivered."""
+    slots = slots_of(constants, SHARDS) if SIGN in constants else 0
+    return 2 if changes_leaders(constants) else 1, slots
 
 
 def _jars(release: str, tell: Tell) -> KafkaJars:
@@ -125,12 +143,13 @@ def _jars(release: str, tell: Tell) -> KafkaJars:
 
 
 @cache
-def _started(release: str) -> WireFactory:
-    """The broker of this process; it ends when the process does."""
+def _started(release: str, brokers: int, slots: int) -> WireFactory:
+    """The brokers of this process; they end when the process does."""
     folder = Path(tempfile.mkdtemp(prefix="kconform-broker-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    settings = ClusterSettings(properties=_PROPERTIES)
+    few = {"max.incremental.fetch.session.cache.slots": str(slots)} if slots else {}
+    settings = ClusterSettings(brokers, properties={**_PROPERTIES, **few})
     cluster = Cluster(_jars(release, silent), folder, settings)
     atexit.register(cluster.end)
     cluster.__enter__()
-    return _at(cluster.bootstrap, release)
+    return _at(cluster.bootstrap.partition(",")[0], release, brokers, slots)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from kio.schema.errors import ErrorCode
 
@@ -32,7 +31,7 @@ from conformance.systems.wire.admin import delete_group
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.coordination import Coordination
 from conformance.systems.wire.driven_group import DrivenGroup
-from conformance.systems.wire.failover import fail_over
+from conformance.systems.wire.failover import turns
 from conformance.systems.wire.pace import Pace
 from conformance.systems.wire.security import Security
 from conformance.systems.wire.timers import (
@@ -42,7 +41,6 @@ from conformance.systems.wire.timers import (
     foresight,
     not_drivable,
 )
-from conformance.systems.wire.turns import Turns, turns_of
 from conformance.tla import Action, Value
 
 SPECIFICATION = "GroupMembership"
@@ -59,10 +57,6 @@ class Demands:
     """Another broker, to which the user's command moves the coordinator."""
     store_failures: bool
     """A log that refuses an append."""
-
-
-def _turns(address: Address, security: Security) -> Turns:
-    return turns_of(f"{address} {address.fail_over}", partial(fail_over, address, security))
 
 
 class WireSystem:
@@ -86,8 +80,9 @@ class WireSystem:
         self._demands = demands
         self._observer = GroupObserver(settings)
         self._broker = WireBroker(address, security)
-        turns = _turns(address, security) if demands.fail_overs else None
-        self._coordination = Coordination(self._broker, turns)
+        self._coordination = Coordination(
+            self._broker, turns(address, security) if demands.fail_overs else None
+        )
         made = self._broker.make_topic(settings.partitions) if demands.commits else None
         self._topic = TOPIC if made is None else made[0]
         self._foresight = PathTimers()

@@ -44,6 +44,7 @@ _NO_ANSWER: dict[Value, Value] = {
     "error": NONE,
     "offset": -1,
     "time": -1,
+    "leader": -1,
     "records": frozenset(),
 }
 
@@ -66,7 +67,8 @@ def marker_time(batches: Value) -> int:
 
 
 class DrivenPartition:
-    """A partition that nobody has used. `coordinator` answers requests of the transactional id."""
+    """A partition that nobody has used. `coordinator` answers requests of the transactional id;
+    `elect` makes another leader, and gives the partition's requests at that one."""
 
     def __init__(
         self,
@@ -74,21 +76,18 @@ class DrivenPartition:
         coordinator: Callable[[str], Asked],
         transactional_id: str,
         latest_time: int,
+        elect: Callable[[DataRequests], DataRequests],
         clock: WallClock = time,
     ) -> None:
         self._requests = requests
         self._clock = clock
         self._find_coordinator = coordinator
+        self._elect = elect
         self._transactional_id = transactional_id
         self._latest_time = latest_time
         self._began_ms = int(clock.time()) * 1_000 - _AGE_MS  # kio reads whole seconds
-        epoch = max(requests.list_offsets(LATEST).leader_epoch, 0)
-        self._epochs = {
-            "none": NO_EPOCH,
-            "old": epoch - 1 if epoch else _UNKNOWN_EPOCH,
-            "current": epoch,
-            "future": epoch + 1,
-        }
+        self._epochs = [max(requests.list_offsets(LATEST).leader_epoch, 0)]
+        """The broker's epochs, in the specification's order: those in which a leader was met."""
         self._producer: tuple[int, int] | None = None
         self._coordinator: Asked = requests.port
         self._sequence, self._is_open = 0, False
@@ -101,6 +100,7 @@ class DrivenPartition:
             "Fetch": self._fetch,
             "ListOffsets": self._list_offsets,
             "OffsetForLeaderEpoch": self._offset_for_leader_epoch,
+            "ChangeLeader": self._change_leader,
             "TakeAnswer": self._take_answer,
         }
         self._look()
@@ -186,11 +186,30 @@ class DrivenPartition:
         self._answered("DeleteRecords", self._requests.delete_records(offset))
         self._look()
 
+    # ---- leader epochs ---------------------------------------------------------------------
+
+    def _change_leader(self) -> None:
+        self._requests = self._elect(self._requests)
+        self._epochs.append(self._requests.list_offsets(LATEST).leader_epoch)
+        self._look()
+
+    def _epoch(self, name: str) -> int:
+        """The broker's number of an epoch that a client knows."""
+        *before, current = self._epochs
+        old = before[-1] if before else current - 1 if current else _UNKNOWN_EPOCH
+        return {"none": NO_EPOCH, "old": old, "current": current, "future": current + 1}[name]
+
+    def _number(self, epoch: int) -> Value:
+        """The specification's number of a broker's epoch, if it has one."""
+        if epoch == NO_EPOCH:
+            return epoch
+        return self._epochs.index(epoch) if epoch in self._epochs else f"epoch {epoch}"
+
     # ---- requests that read ----------------------------------------------------------------
 
     def _fetch(self, isolation: str, offset: int, epoch: str) -> None:
         done = self._requests.fetch(
-            offset, committed=_is_committed(isolation), epoch=self._epochs[epoch]
+            offset, committed=_is_committed(isolation), epoch=self._epoch(epoch)
         )
         self._answer = {
             **_NO_ANSWER,
@@ -207,14 +226,16 @@ class DrivenPartition:
         done = self._requests.list_offsets(
             target if target < 0 else self._began_ms + target * _TIME_MS,
             committed=_is_committed(isolation),
-            epoch=self._epochs[epoch],
+            epoch=self._epoch(epoch),
         )
         self._answered("ListOffsets", done, isolation, epoch)
         self._answer = {**self._answer, "time": self._time(done.timestamp)}
 
     def _offset_for_leader_epoch(self, of: str, epoch: str) -> None:
-        done = self._requests.end_of_epoch(self._epochs[of], epoch=self._epochs[epoch])
+        done = self._requests.end_of_epoch(self._epoch(of), epoch=self._epoch(epoch))
         self._answered("OffsetForLeaderEpoch", done, "none", epoch)
+        asked = len(self._epochs) - 1 + {"old": -1, "current": 0, "future": 1}[of]
+        self._answer = {**self._answer, "asked": asked}
 
     def _answered(
         self, request: str, done: Listed, isolation: str = "none", epoch: str = "none"
@@ -226,6 +247,7 @@ class DrivenPartition:
             "epoch": epoch,
             "error": done.error,
             "offset": done.offset if done.error == NONE else -1,
+            "leader": self._number(done.leader_epoch) if done.error == NONE else -1,
         }
 
     def _take_answer(self) -> None:
@@ -253,6 +275,7 @@ class DrivenPartition:
                 "producer": _CLIENT if record.is_transactional else _NOBODY,
                 "time": self._time(record.timestamp_ms),
                 "base": record.base_offset,
+                "epoch": self._number(record.leader_epoch),
             }
         )
 

@@ -1,10 +1,12 @@
-"""Which models of DataPathAtPort.tla and FetchSessions.tla a broker's port can be driven along."""
+"""Which models of DataPathAtPort.tla, FetchSessions.tla and FetchSessionCache.tla can be driven at
+a broker's port."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from conformance.systems.wire.address import Address
 from conformance.systems.wire.port import Port, not_offered
 from conformance.tla import Value
 
@@ -29,11 +31,39 @@ _OF_DELETIONS: Mapping[str, tuple[str, int]] = MappingProxyType(
 )
 _OF_LOOKUPS: Mapping[str, tuple[str, str, int]] = MappingProxyType(
     {
-        "ListOffsets": ("list_offsets", "ListOffsets", 7),
+        "Youngest": ("list_offsets", "ListOffsets", 7),
         "OffsetForLeaderEpoch": ("offset_for_leader_epoch", "OffsetForLeaderEpoch", 2),
     }
 )
-"""ListOffsets 7 finds the youngest record (KIP-734)."""
+"""Lookups that need more than the above."""
+
+
+BEYOND_REACH: Mapping[str, str] = MappingProxyType(
+    {"LetEvictionTimePass": "no request lets two minutes pass"}
+)
+
+
+def slots_of(constants: Mapping[str, Value], shards: int) -> int:
+    """Of the whole cache."""
+    slots = constants["Slots"]
+    assert isinstance(slots, int), "a number in every model"
+    return slots * shards
+
+
+def lacking_slots(address: Address, constants: Mapping[str, Value]) -> str:
+    """Why a model of FetchSessionCache cannot be driven with these settings; empty if it can."""
+    wanted = slots_of(constants, address.fetch_shards)
+    if address.fetch_slots == wanted:
+        return ""
+    return (
+        f"it needs max.incremental.fetch.session.cache.slots={wanted}: if your broker is set so, "
+        f"say fetch-slots={wanted}"
+    )
+
+
+def changes_leaders(constants: Mapping[str, Value]) -> bool:
+    """Whether another leader is elected in a model."""
+    return constants.get("LeaderChanges", 0) != 0
 
 
 def lacking(port: Port, constants: Mapping[str, Value]) -> str:
@@ -53,6 +83,6 @@ def lacking(port: Port, constants: Mapping[str, Value]) -> str:
 
 
 def lacking_for_sessions(port: Port, constants: Mapping[str, Value]) -> str:
-    """The same for a model of FetchSessions: sessions came with Fetch 7 (KIP-227)."""
-    deletions = _OF_DELETIONS if constants["Deletions"] is True else {}
+    """The same for a model of fetch sessions: they came with Fetch 7 (KIP-227)."""
+    deletions = _OF_DELETIONS if constants.get("Deletions") is True else {}
     return not_offered(port, {**_NEEDED, "fetch": ("Fetch", 7), **deletions})

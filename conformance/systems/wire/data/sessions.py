@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from conformance.kafka.batches import keyed_batch
@@ -20,9 +21,9 @@ SPECIFICATION = "FetchSessions"
 SIGN = "Offsets"
 """A constant that its models have, and others at a port have not."""
 VARIABLES = ("answer",)
-_INITIAL_EPOCH, _FINAL_EPOCH = 0, -1
-_NO_SESSION = 0
-_NOBODY = -1
+INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+NO_SESSION = 0
+_CONSUMER = -1
 _ALL = -1
 _BYTES = 1 << 20
 _NO_ANSWER: Mapping[Value, Value] = {
@@ -55,6 +56,7 @@ def fetch(
     session: tuple[int, int],
     offsets: Mapping[int, int],
     forgotten: frozenset[int] = frozenset(),
+    replica_id: int = _CONSUMER,
 ) -> SessionAnswer:
     """Fetch of several partitions of the topic; `session` is an id and an epoch."""
     module = requests.module("fetch")
@@ -71,7 +73,7 @@ def fetch(
     removed = tuple(sorted(forgotten))
     body = make(
         module.FetchRequest,
-        replica_id=_NOBODY,
+        replica_id=replica_id,
         max_wait=NO_TIME,
         min_bytes=0,
         isolation_level=0,
@@ -81,6 +83,8 @@ def fetch(
         forgotten_topics_data=(requests.named(module.ForgottenTopic, partitions=removed),)
         * bool(forgotten),
     )
+    if replica_id != _CONSUMER and hasattr(body, "replica_state"):  # since Fetch 15
+        body = replace(body, replica_state=module.ReplicaState(replica_id=replica_id))
     answer = requests.port.ask_body(body)
     return SessionAnswer(
         error_name(answer.error_code),
@@ -102,7 +106,7 @@ class DrivenSessions:
         self._any = next(iter(partitions.values()))
         self._names = {requests.index: name for name, requests in partitions.items()}
         self._starts = dict.fromkeys(partitions, 0)
-        self._session_id, self._epoch = _NO_SESSION, 1
+        self._session_id, self._epoch = NO_SESSION, 1
         self._answer: Mapping[Value, Value] = _NO_ANSWER
         self._steps: Mapping[str, Callable[..., None]] = {
             "Produce": self._produce,
@@ -124,8 +128,8 @@ class DrivenSessions:
 
     def leave(self) -> None:
         """Close the session: a broker has room for few."""
-        if self._session_id != _NO_SESSION:
-            fetch(self._any, (self._session_id, _FINAL_EPOCH), {})
+        if self._session_id != NO_SESSION:
+            fetch(self._any, (self._session_id, FINAL_EPOCH), {})
 
     def _produce(self, name: int) -> None:
         batch = keyed_batch([(None, b"v")], first_ms=int(self._clock.time()) * 1_000)
@@ -137,11 +141,11 @@ class DrivenSessions:
         expect("DeleteRecords", done.error)
 
     def _fetch_full(self, names: frozenset[int], offset: int) -> None:
-        done = self._fetch("FetchFull", _INITIAL_EPOCH, names, offset)
+        done = self._fetch("FetchFull", INITIAL_EPOCH, names, offset)
         self._session_id, self._epoch = done.session_id, 1
 
     def _fetch_sessionless(self, names: frozenset[int], offset: int) -> None:
-        self._fetch("FetchSessionless", _FINAL_EPOCH, names, offset)
+        self._fetch("FetchSessionless", FINAL_EPOCH, names, offset)
 
     def _fetch_incremental(
         self, epoch: str, changed: frozenset[int], offset: int, forgotten: frozenset[int]
@@ -149,7 +153,7 @@ class DrivenSessions:
         epochs = {"current": self._epoch, "ahead": self._epoch + 1, "behind": self._epoch - 1}
         done = self._fetch("FetchIncremental", epochs[epoch], changed, offset, forgotten)
         self._answer = {**self._answer, "epoch": epoch}
-        if done.error == NONE and done.session_id != _NO_SESSION:
+        if done.error == NONE and done.session_id != NO_SESSION:
             self._epoch = epochs[epoch] + 1
 
     def _fetch(
@@ -170,7 +174,7 @@ class DrivenSessions:
             **_NO_ANSWER,
             "request": request,
             "error": done.error,
-            "isOpen": done.session_id != _NO_SESSION,
+            "isOpen": done.session_id != NO_SESSION,
             "partitions": frozenset(map(self._read, done.partitions.values())),
         }
         return done

@@ -1,34 +1,44 @@
-"""Drives any broker's data path through its port, along the actions of DataPathAtPort.tla or of
-FetchSessions.tla.
+"""Drives any broker's data path through its port, along the actions of DataPathAtPort.tla, of
+FetchSessions.tla or of FetchSessionCache.tla.
 
 Partitions that nobody has used begin each test.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import ModuleType
 
 from conformance.deviations.tolerance import Tolerance
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
-from conformance.systems.wire.data import driven, sessions
+from conformance.systems.wire.data import driven, session_cache, sessions
 from conformance.systems.wire.data.driven import DrivenPartition, marker_time
-from conformance.systems.wire.data.reach import lacking, lacking_for_sessions
-from conformance.systems.wire.data.requests import LATEST, DataRequests
+from conformance.systems.wire.data.leaders import PartitionLeaders
+from conformance.systems.wire.data.reach import (
+    BEYOND_REACH,
+    changes_leaders,
+    lacking,
+    lacking_for_sessions,
+)
+from conformance.systems.wire.data.requests import DataRequests
+from conformance.systems.wire.data.session_cache import DrivenCache
 from conformance.systems.wire.data.sessions import DrivenSessions
+from conformance.systems.wire.failover import MOVE
 from conformance.systems.wire.port import TRANSACTION_KEY, Asked
 from conformance.systems.wire.security import Security
-from conformance.systems.wire.transaction.requests import NONE
 from conformance.tla import Action, Value
 
-_PARTITIONS = 24
-"""Of a topic; each test takes one, or as many as its model has: one or two."""
+_PARTITIONS, _PARTITIONS_OF_CHANGES = 24, 4
+"""Of a topic; each test takes one, or as many as its model has: one or two. There are more topics
+where leaders change, and a broker that is restarted looks at all partitions."""
 _LANES = 4
 """Side by side at most: nothing waits for a timer, and each has a topic of its own."""
-_LEADER_SECONDS = 30.0
+_LANES_OF_MOVES = 12
+"""The same while partitions are moved: each waits for its election. A restart strikes all tests, so
+the more there are side by side, the fewer restarts there are."""
 
 
 class WireDataSystem:
@@ -46,45 +56,54 @@ class WireDataSystem:
         tolerance: Tolerance,
     ) -> None:
         self.tolerance = tolerance
-        self.lanes = min(address.groups, _LANES)
+        change = changes_leaders(constants)
+        self._shown = next(
+            (each for each in (session_cache, sessions) if each.SIGN in constants), driven
+        )
+        self.lanes = min(address.groups, _lanes(address, self._shown, change=change))
+        self._count = _PARTITIONS_OF_CHANGES if change else _PARTITIONS
         self._constants = constants
-        self._has_sessions = sessions.SIGN in constants
-        shown = sessions if self._has_sessions else driven
-        self.variables = shown.VARIABLES
+        self.variables = self._shown.VARIABLES
         self._broker = WireBroker(address, security)
-        reason = lacking_for_sessions if self._has_sessions else lacking
-        self._broker.require(shown.SPECIFICATION, reason(self._broker.entry, constants))
+        reason = lacking if self._shown is driven else lacking_for_sessions
+        self._broker.require(self._shown.SPECIFICATION, reason(self._broker.entry, constants))
+        self._leaders = PartitionLeaders(self._broker, security, change=change)
         self._unused: list[DataRequests] = []
-        self._driven: DrivenPartition | DrivenSessions | None = None
+        self._read: list[DataRequests] = []
+        """Partitions that no test writes."""
+        self._driven: DrivenPartition | DrivenSessions | DrivenCache | None = None
 
     def _new_partition(self) -> DataRequests:
         if not self._unused:
             entry = self._broker.entry
-            count = _PARTITIONS if entry.offers("create_topics") else 1
+            count = self._count if entry.offers("create_topics") else 1
             topic = self._broker.require_topic(count)
             self._unused = [DataRequests(entry, *topic, index) for index in range(count)]
-        requests = self._unused.pop()
-        until = time.monotonic() + _LEADER_SECONDS
-        while (error := requests.list_offsets(LATEST).error) != NONE:  # it hears of itself late
-            if time.monotonic() > until:
-                raise SystemFailed(f"ListOffsets of a new partition was answered {error}")
-            time.sleep(0.02)
-        return requests
+        return self._leaders.find(self._unused.pop())
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """Partitions and a transactional id that nobody has used."""
         self._leave()
-        if self._has_sessions:
+        self._leaders.begin()
+        self._driven = self._new_driven()
+
+    def _new_driven(self) -> DrivenPartition | DrivenSessions | DrivenCache:
+        if self._shown is session_cache:
+            count = session_cache.partitions_of(self._constants)
+            self._read = self._read or [self._new_partition() for _ in range(count)]
+            shards = self._broker.address.fetch_shards
+            return DrivenCache(self._read, self._constants, shards, _refuse)
+        if self._shown is sessions:
             names = sessions.partitions_of(self._constants)
-            self._driven = DrivenSessions({name: self._new_partition() for name in names})
-            return
-        self._driven = DrivenPartition(
+            return DrivenSessions({name: self._new_partition() for name in names})
+        return DrivenPartition(
             self._new_partition(),
             self._coordinator,
             self._broker.new_group_id(),
             marker_time(self._constants["Batches"]),
+            self._leaders.elect,
         )
 
     def _coordinator(self, transactional_id: str) -> Asked:
@@ -121,5 +140,20 @@ class WireDataSystem:
 
     def close(self) -> None:
         """Delete the topics, and close the connections."""
-        with self._broker.closing():
-            self._leave()
+        try:
+            with self._broker.closing():
+                self._leave()
+        finally:
+            self._leaders.end()
+
+
+def _refuse() -> None:
+    raise ActionRefused(f"LetEvictionTimePass: {BEYOND_REACH['LetEvictionTimePass']}")
+
+
+def _lanes(address: Address, shown: ModuleType, *, change: bool) -> int:
+    if shown is session_cache:
+        return 1  # the slots are the broker's
+    if not change:
+        return _LANES
+    return _LANES_OF_MOVES if address.fail_over == MOVE else address.groups

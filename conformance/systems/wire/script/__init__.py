@@ -17,6 +17,7 @@ from conformance.systems.wire.script.consumer import ConsumerGroupScript
 from conformance.systems.wire.script.data import DataScript
 from conformance.systems.wire.script.group import GroupScript
 from conformance.systems.wire.script.produce import ProduceScript
+from conformance.systems.wire.script.sessions import SessionScript
 from conformance.systems.wire.script.transaction import TransactionScript
 
 _KINDS: Mapping[str, type[PortScript]] = MappingProxyType(
@@ -26,6 +27,7 @@ _KINDS: Mapping[str, type[PortScript]] = MappingProxyType(
         "lowest": TransactionScript,
         "snapshots": ProduceScript,
         "visible": DataScript,
+        "session": SessionScript,
     }
 )
 """By a variable that only one protocol's specification has."""
@@ -38,7 +40,7 @@ def script(behaviour: Behaviour, constants: Mapping[str, str], title: str) -> st
     if not kinds:
         raise Unsayable(
             "scripts are written for groups of both protocols, for idempotent produce, and for "
-            "transactions and the data path at a port only"
+            "transactions, the data path and fetch sessions at a port only"
         )
     written = kinds[0].of(behaviour, constants)
     return Template(_text(written.template)).substitute(

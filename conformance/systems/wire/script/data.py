@@ -43,7 +43,7 @@ class DataScript(PortScript):
         method = _METHODS.get(action.name)
         if method is None:
             raise Unsayable(f"it has no words for the step {action}")
-        yield words.call(f"partition.{method}", *map(_python, action.args))
+        yield words.call(f"partition.{method}", *map(python, action.args))
 
     # ---- the end -----------------------------------------------------------------------------
 
@@ -60,19 +60,20 @@ class DataScript(PortScript):
         for wanted, seen in self._differing("answer"):
             for field in _FIELDS:
                 if wanted[field] != seen[field]:
-                    yield f'assert answer["{field}"] == {_python(wanted[field])}, answer'
+                    yield f'assert answer["{field}"] == {python(wanted[field])}, answer'
 
     def _bounds(self) -> Iterator[str]:
         for wanted, seen in self._differing("visible"):
             for field in _BOUNDS:
                 if wanted[field] != seen[field]:
                     asked = f"partition.{field}()"
-                    yield f"assert {asked} == {_python(wanted[field])}, {asked}"
+                    yield f"assert {asked} == {python(wanted[field])}, {asked}"
 
 
-def _python(value: Value) -> str:
+def python(value: Value) -> str:
+    """A value of the specification, as Python writes it."""
     if isinstance(value, frozenset):
-        return "{" + ", ".join(sorted(map(_python, value))) + "}" if value else "set()"
+        return "{" + ", ".join(sorted(map(python, value))) + "}" if value else "set()"
     if isinstance(value, tuple):
-        return "[" + ", ".join(map(_python, value)) + "]"
+        return "[" + ", ".join(map(python, value)) + "]"
     return words.text(value) if isinstance(value, str) else str(value)

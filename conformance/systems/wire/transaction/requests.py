@@ -69,6 +69,8 @@ class FetchedRecord:
     is_transactional: bool = False
     base_offset: int = -1
     """Of its batch."""
+    leader_epoch: int = -1
+    """Of its batch: in which the leader appended it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,6 +467,7 @@ def _record(header: Any, delta: int, record: Any) -> FetchedRecord:
             timestamp_ms=milliseconds_of(record.timestamp),
             is_transactional=bool(header.attributes & TRANSACTIONAL),
             base_offset=header.base_offset,
+            leader_epoch=header.leader_epoch,
         )
     _, kind = _MARKER_KEY.unpack_from(record.key)
     _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
@@ -479,4 +482,5 @@ def _record(header: Any, delta: int, record: Any) -> FetchedRecord:
         milliseconds_of(record.timestamp),
         is_transactional=True,
         base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
     )

@@ -1,0 +1,77 @@
+"""A finding on fetch sessions, as what one client fetches of a new topic and what is answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from conformance.systems.shared.departing import Unsayable, fn
+from conformance.systems.shared.group import words
+from conformance.systems.wire.script.base import PortScript
+from conformance.systems.wire.script.data import python
+from conformance.tla import Fn, Value
+
+_TAKEN = "TakeAnswer"
+"""A client goes on once it has its answer."""
+_METHODS: Mapping[str, str] = MappingProxyType(
+    {
+        "Produce": "produce",
+        "DeleteRecords": "delete_records",
+        "FetchFull": "fetch_full",
+        "FetchSessionless": "fetch_sessionless",
+        "FetchIncremental": "fetch_incremental",
+    }
+)
+"""By action, the template's method; the arguments are the action's."""
+_FIELDS = ("error", "end", "start", "records")
+"""Of a partition in an answer."""
+
+
+class SessionScript(PortScript):
+    """Of one client's fetch session."""
+
+    template = "sessions.py.txt"
+    names_answer = True
+
+    @property
+    def placeholders(self) -> Mapping[str, str]:
+        """The template's values that belong to the model."""
+        numbers = re.findall(r"\d+", self.constants.get("Partitions", ""))
+        return {"partitions": str(len(numbers))}
+
+    def _step(self, number: int) -> Iterator[str]:
+        action = self.scene.action(number)
+        if action.name == _TAKEN:
+            return
+        method = _METHODS.get(action.name)
+        if method is None:
+            raise Unsayable(f"it has no words for the step {action}")
+        yield words.call(f"sessions.{method}", *map(python, action.args))
+
+    # ---- the end -----------------------------------------------------------------------------
+
+    def _then(self) -> Iterator[str]:
+        for name, expected, actual in self.scene.differing():
+            if name == "answer":
+                yield from _asserted(fn(expected), fn(actual))
+
+
+def _asserted(wanted: Fn, seen: Fn) -> Iterator[str]:
+    if wanted["error"] != seen["error"]:
+        yield f'assert answer["error"] == {python(wanted["error"])}, answer'
+    if wanted["isOpen"] != seen["isOpen"]:
+        is_open = "!=" if wanted["isOpen"] else "=="
+        yield f'assert answer["session"] {is_open} NO_SESSION, answer'
+    if wanted["partitions"] != seen["partitions"]:
+        yield f'assert answer["partitions"] == {_partitions(wanted["partitions"])}, answer'
+
+
+def _partitions(reads: Value) -> str:
+    assert isinstance(reads, frozenset), "TypeOK of the specification"
+    told = sorted((str(read["partition"]), read) for read in map(fn, reads))
+    return "{" + ", ".join(f"{number}: {_said(read)}" for number, read in told) + "}"
+
+
+def _said(read: Fn) -> str:
+    return "{" + ", ".join(f'"{field}": {python(read[field])}' for field in _FIELDS) + "}"
