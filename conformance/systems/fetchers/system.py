@@ -36,7 +36,7 @@ from impl.types import (
 Request = Mapping[TopicPartition, FetchPartitionRequest]
 
 _METADATA = frozenset({"AddFetcher", "AddAgain", "RemoveFetcher", "ShutdownIdle", "Resize"})
-_FETCHER = frozenset({"SendFetch", "AnswerFetch", "LoseAnswer", "EndThread"})
+_FETCHER = frozenset({"SendFetch", "AnswerFetch", "LoseAnswer"})
 _NO_RECORDS = frozenset({"nothing", "fenced", "unknown"})
 
 
@@ -128,7 +128,8 @@ class FetchersSystem(WholeSections, RewindingSystem):
         """Whether the metadata's thread takes one and a fetcher thread the other.
 
         A resize is several sections, and a step of the spec: between two of them a partition is in
-        no thread, whose answers do not count then.
+        no thread, whose answers do not count then. Nor is a thread's end interrupted: its error is
+        raised in a turn that finds a partition to fetch.
         """
         if "Resize" in (running.name, between.name):
             return False
