@@ -23,6 +23,7 @@ from conformance.systems.threads import (
     take_two_threads,
 )
 from conformance.tla import Action, Value
+from impl.fetcher.remote_leader_endpoint import should_follower_throttle
 from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
 from impl.records import MemoryRecords
 from impl.types import (
@@ -111,11 +112,20 @@ class FetchersSystem(WholeSections, RewindingSystem):
         return frozenset(
             Action("SendFetch", key)
             for key, thread in self.threads().items()
-            if self._is_at_work(thread) and thread.build_fetch() is not None
+            if not thread.is_thread_failed
+            and thread not in self.requests
+            and any(self._is_ready(thread, partition) for partition in thread.partitions())
         )
 
-    def _is_at_work(self, thread: ReplicaFetcherThread) -> bool:
-        return not thread.is_thread_failed and thread not in self.requests
+    def _is_ready(self, thread: ReplicaFetcherThread, partition: TopicPartition) -> bool:
+        """Whether the next fetch will ask for it; to build that one would change its session."""
+        state = thread.fetch_state(partition)
+        now_ms = self.broker.clock.milliseconds()
+        return (
+            state is not None
+            and state.is_ready_for_fetch(now_ms)
+            and not should_follower_throttle(self.broker.quota, state, partition)
+        )
 
     # ---- Interruptible ---------------------------------------------------------------------
 
