@@ -147,6 +147,7 @@ class Partition:
         self._high_watermark_checkpoint = high_watermark_checkpoint
         self._try_complete_delayed_requests = try_complete_delayed_requests
         self._lock = concurrency.lock(f"leader-isr-update-{topic_partition}")
+        self._checkpoint = concurrency.checkpoint
 
     # ---- who is who ------------------------------------------------------------------------
 
@@ -419,6 +420,7 @@ class Partition:
             records, metadata = MemoryRecords.EMPTY, LogOffsetMetadata(data.fetch_offset)
         else:
             found = log.read(data.fetch_offset, max_bytes, params.isolation, min_one_message)
+            self._checkpoint("records read")
             records, metadata = found.records, found.fetch_offset_metadata
         return LogReadInfo(
             records, metadata, diverging, high_watermark, log_start_offset, log_end_offset

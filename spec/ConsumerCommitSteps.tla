@@ -23,6 +23,7 @@ CONSTANTS
   Modes,        \* how the application gets partitions: "group" (subscribe), "manual" (assign)
   AutoCommit,   \* enable.auto.commit
   Answers,      \* what else the coordinator answers: see AnswerCommit
+  Failures,     \* what ends the heartbeat thread: "authentication", "metadata"
   Events        \* what else happens: names of actions
 
 (***************************************************************************)
@@ -33,6 +34,7 @@ CONSTANTS
 (* mode              | SubscriptionState.subscriptionType; "closed"        *)
 (* state, generation | AbstractCoordinator.state, generation (0: none)     *)
 (* rejoinNeeded, needsJoinPrepare | fields of AbstractCoordinator          *)
+(* heartbeats        | heartbeatThread: none, disabled, enabled, failed    *)
 (* joining           | joinFuture: none, sent, failed; answered: the       *)
 (*                   | assignment is there and not delivered               *)
 (* owned, position   | SubscriptionState.assignment; -1: no position       *)
@@ -58,12 +60,13 @@ CONSTANTS
 (* handedOut         | the greatest position that the application had      *)
 (***************************************************************************)
 VARIABLES
-  mode, state, generation, rejoinNeeded, needsJoinPrepare, joining, owned, position,
+  mode, state, generation, rejoinNeeded, needsJoinPrepare, heartbeats, joining, owned, position,
   pendingRevocation, coordinator, lookup, waiting, sent, queue, told, timer, preJoin, overdue,
   wakeup, call, result, callback, committed, groupGeneration, handedOut
 
 subscriptionVars == <<mode, owned, position, pendingRevocation, callback>>
-memberVars       == <<state, generation, rejoinNeeded, needsJoinPrepare, joining, preJoin, overdue>>
+memberVars       == <<state, generation, rejoinNeeded, needsJoinPrepare, heartbeats, joining,
+                      preJoin, overdue>>
 commitVars       == <<coordinator, lookup, waiting, sent, queue, told, timer>>
 callVars         == <<wakeup, call, result>>
 environment      == <<committed, groupGeneration, handedOut>>
@@ -75,8 +78,8 @@ NoCall   == [type |-> "none", waits |-> "none", offset |-> NoOffset]
 \* The consumer as a value.
 consumer ==
   [mode |-> mode, state |-> state, generation |-> generation, rejoinNeeded |-> rejoinNeeded,
-   needsJoinPrepare |-> needsJoinPrepare, joining |-> joining, owned |-> owned,
-   position |-> position, pendingRevocation |-> pendingRevocation, coordinator |-> coordinator,
+   needsJoinPrepare |-> needsJoinPrepare, heartbeats |-> heartbeats, joining |-> joining,
+   owned |-> owned, position |-> position, pendingRevocation |-> pendingRevocation, coordinator |-> coordinator,
    lookup |-> lookup, waiting |-> waiting, sent |-> sent, queue |-> queue, told |-> told,
    timer |-> timer, preJoin |-> preJoin, overdue |-> overdue, wakeup |-> wakeup, call |-> call,
    result |-> result, callback |-> callback]
@@ -84,6 +87,7 @@ consumer ==
 Becomes(c) ==
   /\ mode' = c.mode /\ state' = c.state /\ generation' = c.generation
   /\ rejoinNeeded' = c.rejoinNeeded /\ needsJoinPrepare' = c.needsJoinPrepare
+  /\ heartbeats' = c.heartbeats
   /\ joining' = c.joining /\ owned' = c.owned /\ position' = c.position
   /\ pendingRevocation' = c.pendingRevocation /\ coordinator' = c.coordinator
   /\ lookup' = c.lookup /\ waiting' = c.waiting /\ sent' = c.sent /\ queue' = c.queue
@@ -92,7 +96,7 @@ Becomes(c) ==
 
 Init ==
   /\ mode = "none" /\ state = "UNJOINED" /\ generation = 0
-  /\ rejoinNeeded = TRUE /\ needsJoinPrepare = TRUE /\ joining = "none"
+  /\ rejoinNeeded = TRUE /\ needsJoinPrepare = TRUE /\ heartbeats = "none" /\ joining = "none"
   /\ owned = FALSE /\ position = NoOffset /\ pendingRevocation = FALSE
   /\ coordinator = "unknown" /\ lookup = "none"
   /\ waiting = <<>> /\ sent = <<>> /\ queue = <<>> /\ told = <<>>
@@ -230,13 +234,21 @@ Join(c) ==
 
 NeedsJoin(c) == c.rejoinNeeded \/ c.joining # "none"
 
+\* AbstractCoordinator.startHeartbeatThreadIfNeeded, before a join only. The thread waits until a
+\* JoinGroup is answered.
+WithHeartbeatThread(c) == [c EXCEPT !.heartbeats = IF @ = "none" THEN "disabled" ELSE @]
+
+\* AbstractCoordinator.pollHeartbeat raises, once, what has ended the thread.
+RaisesFailure(c) == [c EXCEPT !.heartbeats = "none", !.result = "FAILED"]
+
 \* ConsumerCoordinator.poll, with a timer of 0.
 Polled(c) ==
   LET r == RunCallbacks(c)
   IN  IF r.mode = "manual" THEN MaybeAutoCommit(r)
+      ELSE IF r.heartbeats = "failed" THEN RaisesFailure(r)
       ELSE IF r.coordinator = "unknown" THEN LookedUp(r)
       ELSE IF ~NeedsJoin(r) THEN MaybeAutoCommit(r)
-      ELSE LET j == Join(r) IN IF NeedsJoin(j) THEN j ELSE MaybeAutoCommit(j)
+      ELSE LET j == Join(WithHeartbeatThread(r)) IN IF NeedsJoin(j) THEN j ELSE MaybeAutoCommit(j)
 
 (***************************************************************************)
 (* Calls in which the application stands still.                            *)
@@ -254,13 +266,16 @@ Left(c) ==
 \* flight.
 AwaitsPending(c) == c.sent # <<>> \/ c.joining = "sent"
 
+\* AbstractCoordinator.close ends the heartbeat thread first.
+LeftForGood(c) == Left([c EXCEPT !.heartbeats = "none"])
+
 Closing(c) ==
   IF AwaitsPending(c) THEN [c EXCEPT !.call.waits = "pending"]
   ELSE [RunCallbacks(c) EXCEPT !.mode = "closed", !.call = NoCall, !.result = "NONE"]
 
 CommitEnds(c, how) ==
   IF c.call.type = "close"
-  THEN Closing(Left(c))
+  THEN Closing(LeftForGood(c))
   ELSE Ends(c, how)
 
 IsAsync(commit) == commit.kind \in {"async", "auto", "join"}
@@ -371,7 +386,7 @@ Close ==
   /\ Becomes(LET c == [consumer EXCEPT !.wakeup = FALSE,
                          !.call = [type |-> "close", waits |-> "answer", offset |-> NoOffset]]
              IN  IF AutoCommit THEN Settled(CommitBegins(c, "close", AllConsumed(c)))
-                 ELSE Closing(Left(c)))
+                 ELSE Closing(LeftForGood(c)))
   /\ UNCHANGED environment
 
 Wakeup ==
@@ -456,6 +471,8 @@ Disconnect(taken) ==
   /\ committed' = IF taken THEN Head(sent).offset ELSE committed
   /\ UNCHANGED <<groupGeneration, handedOut>>
 
+Enabled(thread) == IF thread = "none" THEN thread ELSE "enabled"
+
 \* JoinGroup and SyncGroup are answered: the group has a new generation.
 AnswerJoin ==
   /\ joining = "sent" /\ groupGeneration + 1 \in Generations
@@ -463,11 +480,12 @@ AnswerJoin ==
   /\ Becomes(Resumed(
        IF state = "PREPARING"
        THEN [consumer EXCEPT !.joining = "answered", !.state = "STABLE", !.rejoinNeeded = FALSE,
-                             !.generation = groupGeneration + 1]
+                             !.generation = groupGeneration + 1, !.heartbeats = Enabled(@)]
        ELSE [consumer EXCEPT !.joining = "failed"]))
   /\ UNCHANGED <<committed, handedOut>>
 
-InGeneration == state = "STABLE" /\ coordinator = "known" /\ call.type # "close"
+InGeneration ==
+  state = "STABLE" /\ coordinator = "known" /\ call.type # "close" /\ heartbeats = "enabled"
 
 \* A heartbeat is answered: the group rebalances.
 HearRebalance ==
@@ -490,6 +508,17 @@ OverrunPollInterval ==
   /\ Becomes([Reset(consumer) EXCEPT !.timer = Due, !.overdue = preJoin # "none" \/ @])
   /\ UNCHANGED <<committed, handedOut>>
 
+\* An authentication that failed calls for a new join, which starts a new thread (KAFKA-20253).
+RejoinsAfter(failure) == failure = "authentication"
+
+\* HeartbeatThread.run: what ConsumerNetworkClient.pollNoWakeup raises ends the thread. A failure of
+\* the metadata, such as TOPIC_AUTHORIZATION_FAILED, is raised in whichever thread polls next.
+EndHeartbeatThread(failure) ==
+  /\ InGeneration
+  /\ Becomes([consumer EXCEPT !.heartbeats = "failed",
+                               !.rejoinNeeded = @ \/ RejoinsAfter(failure)])
+  /\ UNCHANGED environment
+
 Errors == Answers \union {"NONE", "ILLEGAL_GENERATION"}
 
 Next ==
@@ -501,6 +530,7 @@ Next ==
   \/ \E error \in Errors : AnswerCommit(error)
   \/ \E taken \in BOOLEAN : Disconnect(taken)
   \/ AnswerJoin \/ HearRebalance \/ HearEnd \/ OverrunPollInterval
+  \/ \E failure \in Failures : EndHeartbeatThread(failure)
 
 Spec == Init /\ [][Next]_vars
 =============================================================================

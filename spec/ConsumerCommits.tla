@@ -21,6 +21,7 @@ TypeOK ==
   /\ state \in {"UNJOINED", "PREPARING", "STABLE"}
   /\ generation \in Generations \union {0}
   /\ rejoinNeeded \in BOOLEAN /\ needsJoinPrepare \in BOOLEAN
+  /\ heartbeats \in {"none", "disabled", "enabled", "failed"}
   /\ joining \in {"none", "sent", "answered", "failed"}
   /\ owned \in BOOLEAN /\ position \in OffsetsOrNone /\ pendingRevocation \in BOOLEAN
   /\ coordinator \in {"known", "unknown"} /\ lookup \in {"none", "sent", "done"}
@@ -60,6 +61,11 @@ ManualIsNoMember == mode = "manual" => state = "UNJOINED" /\ generation = 0 /\ j
 OwnedInGeneration ==
   mode = "group" /\ owned => needsJoinPrepare /\ (generation # 0 \/ rejoinNeeded)
 
+\* Who owns a partition says so to the coordinator, or will join anew: else others get it, and the
+\* member never hears of it. What ended the heartbeat thread is raised first.
+OwnerHeartbeats ==
+  owned /\ state = "STABLE" => heartbeats \in {"enabled", "failed"} \/ rejoinNeeded
+
 \* Requests need a coordinator.
 SentIsKnown == sent # <<>> => coordinator = "known"
 
@@ -78,6 +84,11 @@ SyncIsLast == [][SyncReturns => queue' = <<>> /\ SelectSeq(sent', IsAsync) = <<>
 SyncIsCommitted ==
   [][call.type = "sync" /\ call' = NoCall /\ result' = "NONE" /\ call.offset # NoOffset
        => committed' = call.offset]_vars
+
+\* What has ended the heartbeat thread is raised in the application's thread, once.
+EndIsRaised ==
+  [][Poll /\ mode = "group" /\ ~wakeup
+       => (heartbeats = "failed" => result' = "FAILED" /\ heartbeats' = "none")]_vars
 
 \* Nothing is handed out that the commit before the revocation cannot have (KAFKA-14024).
 NothingBehindLastCommit == [][position' = position + 1 => preJoin = "none" \/ ~owned]_vars

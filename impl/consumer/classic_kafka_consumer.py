@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -53,6 +54,14 @@ class ClassicKafkaConsumer:
     def subscribe(self, topics: Iterable[str]) -> None:
         """Let the group assign. Raises IllegalStateException after `assign`."""
         self.subscriptions.subscribe(topics)
+
+    def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
+        """Let the group assign partitions of topics that match, also of those to come.
+
+        Raises IllegalStateException after `subscribe` and after `assign`.
+        """
+        self.subscriptions.subscribe_pattern(pattern)
+        self.coordinator.update_pattern_subscription()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Own these, without a group; what was consumed is committed if the interval is over.

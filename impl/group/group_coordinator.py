@@ -6,6 +6,7 @@ not call the coordinator: like Kafka's, all but the heartbeat's run with the gro
 
 from __future__ import annotations
 
+import logging
 import random
 import uuid
 from collections.abc import Callable, Collection
@@ -57,6 +58,8 @@ from .offsets_topic import OffsetsTopic
 from .rebalancer import GroupRebalancer
 from .sync_group import SyncGroupHandler
 from .validation import validate_generation
+
+_log = logging.getLogger(__name__)
 
 REAPER_POLL_MS = 200
 """How long the reaper sleeps at most between two looks at the timer (ExpiredOperationReaper)."""
@@ -114,7 +117,10 @@ class GroupCoordinator:
 
     def _reap(self) -> None:
         while not self._stopped.wait(self._milliseconds_to_sleep()):
-            self.expire_due()
+            try:
+                self.expire_due()
+            except Exception as error:  # noqa: BLE001 - one timer's failure is not the others'
+                _log.error("a timer of a group failed", exc_info=error)
 
     def _milliseconds_to_sleep(self) -> int:
         deadline = self._rebalancer.timer.next_deadline_ms()

@@ -115,6 +115,7 @@ OWN_ADAPTERS = (
     "data",
     "delayed",
     "directories",
+    "fetchers",
     "group",
     "offsets",
     "positions",

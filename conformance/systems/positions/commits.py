@@ -31,9 +31,13 @@ from conformance.systems.threads import (
     take_two_threads,
 )
 from conformance.tla import Action, Value
-from impl.errors import Errors
+from impl.errors import Errors, KafkaException
 from impl.group.client.consumer_coordinator import Offsets
-from impl.group.client.errors import DisconnectException
+from impl.group.client.errors import (
+    AuthenticationException,
+    DisconnectException,
+    TopicAuthorizationException,
+)
 from impl.group.client.network_client import GroupResponse
 from impl.group.client.subscription_state import OffsetAndMetadata
 from impl.group.messages import (
@@ -49,6 +53,10 @@ from impl.group.messages import (
 )
 
 MEMBER_ID = "member"
+_FAILURES: dict[str, KafkaException] = {
+    "authentication": AuthenticationException("who the client is cannot be proved any more"),
+    "metadata": TopicAuthorizationException(TOPIC),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +154,15 @@ class AnsweringGroup:
             raise ActionRefused("no heartbeat thread watches the application")
         thread.run_once()
 
+    def end_heartbeat_thread(self, failure: str) -> None:
+        """Metadata comes with an error, and the heartbeat thread is the one that polls next."""
+        thread = self._client.coordinator.heartbeat_thread
+        if thread is None or not thread.enabled or thread.has_failed:
+            raise ActionRefused("no heartbeat thread polls the network")
+        self._client.network.metadata_failed(_FAILURES[failure])
+        if thread.run_once():
+            raise ActionRefused(f"the thread goes on after {failure}")
+
 
 class CommitsSystem(WholeSections, RewindingSystem):
     """One consumer; an environment that does what the actions say."""
@@ -181,6 +198,7 @@ class CommitsSystem(WholeSections, RewindingSystem):
             "HearRebalance": lambda: self.group.hear(Errors.REBALANCE_IN_PROGRESS),
             "HearEnd": lambda: self.group.hear_end(),
             "OverrunPollInterval": lambda: self.group.overrun(),
+            "EndHeartbeatThread": lambda failure: self.group.end_heartbeat_thread(failure),
         }
         self._rewinder = Rewinder(self, apart=(self._actions,))
         self.client = Client(self._concurrency, auto_commit=auto_commit)
@@ -231,9 +249,12 @@ class CommitsSystem(WholeSections, RewindingSystem):
 
         A poll, an unsubscribe, and what finds or loses the coordinator beside a commit are several
         sections, and a step of the spec each: another thread may come between two of them, and
-        nothing is wrong. So they are not interrupted.
+        nothing is wrong. So they are not interrupted. Nor is what ends the heartbeat thread: a
+        failure of the metadata is raised in whichever thread polls first.
         """
-        if self.client.is_waiting() or _NOT_COORDINATOR in (running.args, between.args):
+        if self.client.is_waiting() or running.name == "EndHeartbeatThread":
+            return False
+        if _NOT_COORDINATOR in (running.args, between.args):
             return False
         return take_two_threads(_THREADS, running, between)
 
@@ -245,7 +266,8 @@ class CommitsSystem(WholeSections, RewindingSystem):
 
     def _poll(self) -> None:
         consumer = self.client.consumer
-        if self.client.network.is_woken:
+        thread = self.client.coordinator.heartbeat_thread
+        if self.client.network.is_woken or (thread is not None and thread.has_failed):
             self.client.call(lambda: consumer.poll(self.client.timer(0)))
         else:
             consumer.poll(self.client.timer(0))
@@ -301,7 +323,7 @@ class CommitsSystem(WholeSections, RewindingSystem):
 _NOT_COORDINATOR = ("NOT_COORDINATOR",)
 _THREADS = (
     frozenset({"CallCommitAsync", "Begin", "Consume"}),
-    frozenset({"AnswerCommit", "HearRebalance", "HearEnd"}),
+    frozenset({"AnswerCommit", "HearRebalance", "HearEnd", "EndHeartbeatThread"}),
     frozenset({"OverrunPollInterval"}),
 )
 """Which actions one thread takes: the application's, the heartbeat thread's."""

@@ -62,6 +62,15 @@ def _generation(system: CommitsSystem) -> Value:
     return coordinator.generation.generation_id
 
 
+def _heartbeats(system: CommitsSystem) -> Value:
+    thread = system.client.coordinator.heartbeat_thread
+    if thread is None:
+        return "none"
+    if thread.has_failed:
+        return "failed"
+    return "enabled" if thread.enabled else "disabled"
+
+
 def _joining(system: CommitsSystem) -> Value:
     future = system.client.coordinator.join_future
     if future is None:
@@ -181,6 +190,7 @@ OF_CONSUMER: dict[str, Callable[[CommitsSystem], Value]] = {
     "generation": _generation,
     "rejoinNeeded": lambda system: system.client.coordinator.rejoin_needed,
     "needsJoinPrepare": lambda system: system.client.coordinator.needs_join_prepare,
+    "heartbeats": _heartbeats,
     "joining": _joining,
     "owned": lambda system: PARTITION in system.client.subscriptions.assigned_partitions,
     "position": _position,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from conformance.systems.positions.client import (
     BROKER,
@@ -18,16 +20,19 @@ from conformance.systems.threads import StartedThreads
 from conformance.tla import Action, Fn, Value
 from impl.clock import MockClock
 from impl.consumer.classic_kafka_consumer import ClassicKafkaConsumer
-from impl.errors import Errors
+from impl.errors import Errors, KafkaException
+from impl.group.client.assignors.assignor import PartitionAssignor
+from impl.group.client.assignors.cooperative_sticky import CooperativeStickyAssignor
 from impl.group.client.assignors.range import RangeAssignor
 from impl.group.client.buffer import ByteBuffer
 from impl.group.client.config import MemberRuntime
-from impl.group.client.consumer_config import ConsumerConfig
+from impl.group.client.consumer_config import ConsumerConfig, RebalanceListener
 from impl.group.client.consumer_coordinator import ConsumerCoordinator
 from impl.group.client.consumer_protocol import (
     Assignment,
     Subscription,
     deserialize_assignment,
+    deserialize_subscription,
     serialize_assignment,
     serialize_subscription,
 )
@@ -50,6 +55,8 @@ from impl.types import TopicPartition
 _OTHER = "another"
 _ABSENT = 0
 _NONE = -1
+_NOT_JOINED: Value = frozenset({"none"})
+_RAISED: Value = ("raised", frozenset())
 
 
 class GroupConnection(CoordinatorConnection):
@@ -70,36 +77,99 @@ class GroupConnection(CoordinatorConnection):
                 pass
 
 
+class RaisedByApplication(Exception):
+    """What a callback of the application raises when it was told to."""
+
+
+class SwallowedFailure(Exception):
+    """A callback has raised, and the application was not told."""
+
+
+class NotedCallbacks:
+    """The calls of the application's ConsumerRebalanceListener in the last step."""
+
+    def __init__(self) -> None:
+        self.calls: tuple[Value, ...] = ()
+        self.fails = False
+
+    def _called(self, name: str) -> Callable[[frozenset[TopicPartition]], None]:
+        def note(partitions: frozenset[TopicPartition]) -> None:
+            self.calls = (*self.calls, (name, _owned(partitions)))
+            if self.fails:
+                self.fails = False
+                self.calls = (*self.calls, _RAISED)
+                raise RaisedByApplication(name)
+
+        return note
+
+    def demand_told(self) -> None:
+        """After a poll that raised nothing. Raises SwallowedFailure if a callback did."""
+        if _RAISED in self.calls:
+            raise SwallowedFailure
+
+    @property
+    def listener(self) -> RebalanceListener:
+        """What the consumer calls."""
+        names = ("assigned", "revoked", "lost")
+        return RebalanceListener(*(self._called(name) for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsConstants:
+    """What a model says of the topics and of the member."""
+
+    topics: tuple[str, ...]
+    others: tuple[str, ...]
+    is_cooperative: bool
+
+    @classmethod
+    def of(cls, constants: Mapping[str, Value]) -> TopicsConstants:
+        """The constants of a model."""
+        topics, others = constants["Topics"], constants["Others"]
+        assert isinstance(topics, frozenset)
+        assert isinstance(others, frozenset)
+        return cls(
+            tuple(sorted(map(str, topics))),
+            tuple(sorted(map(str, others))),
+            constants["Cooperative"] is True,
+        )
+
+
 class TopicsSystem(RewindingSystem):
     """One member; a group and a cluster that do what the actions say."""
 
     repeatable = True
 
     def __init__(self, constants: Mapping[str, Value]) -> None:
-        topics, others = constants["Topics"], constants["Others"]
-        assert isinstance(topics, frozenset)
-        assert isinstance(others, frozenset)
-        self._topics = tuple(sorted(map(str, topics)))
-        self._others = tuple(sorted(map(str, others)))
+        self._model = TopicsConstants.of(constants)
         self._threads = StartedThreads()
         self._actions: dict[str, Callable[..., None]] = {
             "Poll": self._poll,
             "Subscribe": lambda topics: self.consumer.subscribe(sorted(topics)),
+            "SubscribePattern": self._subscribe_pattern,
+            "FailCallback": self._fail_callback,
             "AddPartition": self._add_partition,
             "UpdateMetadata": self._update_metadata,
             "AnswerJoin": self._answer_join,
-            "HearRebalance": self._hear_rebalance,
+            "HearRebalance": lambda: self._hear(Errors.REBALANCE_IN_PROGRESS),
+            "HearEnd": lambda: self._hear(Errors.UNKNOWN_MEMBER_ID),
         }
         self._shown: dict[str, Callable[[], Value]] = {
             "subscription": lambda: self.subscriptions.subscription,
-            "joined": lambda: self.coordinator._joined_subscription or frozenset(),
+            "pattern": lambda: frozenset(
+                filter(self.subscriptions.matches_subscribed_pattern, self._model.topics)
+            ),
+            "joined": self._joined,
+            "claimed": self._claimed,
             "watched": lambda: self.subscriptions._group_subscription,
             "snapshot": self._snapshot,
             "leads": lambda: self.coordinator.is_leader,
+            "gone": lambda: self.coordinator.has_generation_reset(self.coordinator.generation),
             "joining": self._joining,
             "rejoinNeeded": lambda: self.coordinator.rejoin_needed,
             "needsJoinPrepare": lambda: self.coordinator.needs_join_prepare,
             "owned": lambda: _owned(self.subscriptions.assigned_partitions),
+            "calls": lambda: self.callbacks.calls,
             "granted": self._granted,
         }
         self._rewinder = Rewinder(self, apart=(self._actions, self._shown))
@@ -115,16 +185,19 @@ class TopicsSystem(RewindingSystem):
         """A consumer that knows its coordinator. There is one initial state."""
         self._rewinder.forget()
         clock = MockClock(1_000_000)
+        self.callbacks = NotedCallbacks()
         self._connection = GroupConnection()
         self.network = self._connection.network = ConsumerNetworkClient(
             self._connection, clock, self._threads, request_timeout_ms=FOREVER_MS
         )
         self.subscriptions = SubscriptionState()
-        self.counts = dict.fromkeys(self._others, 1)
+        self.counts = dict.fromkeys(self._model.others, 1)
         self.cluster = dict(self.counts)
         self.coordinator = ConsumerCoordinator(
             CONFIG,
-            ConsumerConfig([RangeAssignor()], enable_auto_commit=False),
+            ConsumerConfig(
+                [self._assignor()], enable_auto_commit=False, listener=self.callbacks.listener
+            ),
             self.network,
             MemberRuntime(clock, self._threads),
             self.subscriptions,
@@ -137,6 +210,7 @@ class TopicsSystem(RewindingSystem):
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the implementation cannot."""
+        self.callbacks.calls = ()
         step_of(self._actions, action)(*action.args)
 
     def observe(self) -> Observation:
@@ -146,8 +220,23 @@ class TopicsSystem(RewindingSystem):
 
     # ---- the application -------------------------------------------------------------------
 
+    def _assignor(self) -> PartitionAssignor:
+        return CooperativeStickyAssignor() if self._model.is_cooperative else RangeAssignor()
+
     def _poll(self) -> None:
-        self.consumer.poll(self._timer)
+        try:
+            self.consumer.poll(self._timer)
+        except KafkaException as error:
+            if not isinstance(error.__cause__, RaisedByApplication):
+                raise
+        else:
+            self.callbacks.demand_told()
+
+    def _subscribe_pattern(self, topics: frozenset[str]) -> None:
+        self.consumer.subscribe_pattern(re.compile("|".join(map(re.escape, sorted(topics)))))
+
+    def _fail_callback(self) -> None:
+        self.callbacks.fails = True
 
     # ---- metadata, and the group -----------------------------------------------------------
 
@@ -157,20 +246,23 @@ class TopicsSystem(RewindingSystem):
     def _update_metadata(self) -> None:
         self.counts = self.cluster
 
-    def _answer_join(self, role: str) -> None:
+    def _answer_join(self, role: str, share: str) -> None:
         sent, request = self._oldest(JoinGroupRequest)
         self._generation += 1
         leads = role == "leader"
         members: tuple[JoinGroupResponseMember, ...] = ()
         if leads:
             own = request.protocols[0].metadata
-            other = serialize_subscription(Subscription(self._others))
+            other = serialize_subscription(Subscription(self._model.others))
             members = (
                 JoinGroupResponseMember(MEMBER_ID, None, own),
                 JoinGroupResponseMember(_OTHER, None, other),
             )
         else:
-            self._connection.granted = serialize_assignment(Assignment(self._all_joined_for()))
+            granted = self._all_joined_for()
+            if share == "part":
+                granted = tuple(each for each in granted if each.partition == 0)
+            self._connection.granted = serialize_assignment(Assignment(granted))
         leader = MEMBER_ID if leads else _OTHER
         self._come(
             sent,
@@ -179,7 +271,7 @@ class TopicsSystem(RewindingSystem):
                 MEMBER_ID,
                 self._generation,
                 "consumer",
-                RangeAssignor().name,
+                self._assignor().name,
                 leader,
                 members=members,
             ),
@@ -193,11 +285,10 @@ class TopicsSystem(RewindingSystem):
             for number in range(self.cluster.get(topic, _ABSENT))
         )
 
-    def _hear_rebalance(self) -> None:
+    def _hear(self, error: Errors) -> None:
         self.coordinator.send_heartbeat_request()
         self.network.poll_no_wakeup()
-        answer = HeartbeatResponse(Errors.REBALANCE_IN_PROGRESS)
-        self._come(self._oldest(HeartbeatRequest)[0], answer)
+        self._come(self._oldest(HeartbeatRequest)[0], HeartbeatResponse(error))
 
     def _oldest(self, kind: type[RequestT]) -> tuple[ClientRequest, RequestT]:
         for sent in self.network.in_flight():
@@ -212,7 +303,19 @@ class TopicsSystem(RewindingSystem):
     # ---- what is shown ---------------------------------------------------------------------
 
     def _function(self, partitions: Mapping[str, int], missing: int) -> Value:
-        return Fn({topic: partitions.get(topic, missing) for topic in self._topics})
+        return Fn({topic: partitions.get(topic, missing) for topic in self._model.topics})
+
+    def _joined(self) -> Value:
+        joined = self.coordinator._joined_subscription
+        return _NOT_JOINED if joined is None else joined
+
+    def _claimed(self) -> Value:
+        """What the JoinGroup that is on its way says of owned partitions."""
+        for sent in self.network.in_flight():
+            if isinstance(sent.request, JoinGroupRequest):
+                metadata = ByteBuffer(sent.request.protocols[0].metadata)
+                return _owned(deserialize_subscription(metadata).owned_partitions)
+        return frozenset()
 
     def _snapshot(self) -> Value:
         snapshot = self.coordinator._assignment_snapshot

@@ -26,7 +26,7 @@ from conformance.systems.shared.replication.fetcher_loop import FetcherLoop
 from conformance.systems.shared.replication.model import names_in, partition_model
 from conformance.systems.shared.replication.observation import VARIABLES
 from conformance.systems.shared.replication.offers import OfferedSteps
-from conformance.systems.shared.replication.threads import concurrent, in_parts
+from conformance.systems.shared.replication.threads import concurrent, in_parts, of_log_start
 from conformance.systems.threads import InterruptibleThreads
 from conformance.tla import Action, Value
 from impl.disk import MemoryDisk
@@ -169,8 +169,8 @@ class ReplicationSystem:
 
     def make_interruptible(self) -> bool:
         """From the next reset on brokers have locks at which their steps can be stopped."""
-        self.cluster.is_interruptible = not self._resets
-        return self.cluster.is_interruptible
+        self.cluster.is_interruptible = True
+        return True
 
     @property
     def voluntary(self) -> frozenset[str]:
@@ -179,6 +179,8 @@ class ReplicationSystem:
 
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether two threads of one broker take these."""
+        if self._resets:
+            return of_log_start(running, between)
         return concurrent(running, between, restarts=self._restarts)
 
     def in_parts(self, running: Action, between: Action) -> bool:

@@ -28,7 +28,7 @@ from ..messages import (
     OffsetFetchResponsePartition,
 )
 from .abstract_coordinator import AbstractCoordinator, coordinator_not_available
-from .assignors.assignor import PartitionAssignor, PartitionCounts
+from .assignors.assignor import PartitionAssignor, PartitionCounts, RebalanceProtocol
 from .buffer import ByteBuffer
 from .config import GroupRebalanceConfig, MemberRuntime
 from .consumer_config import ConsumerConfig
@@ -98,8 +98,10 @@ ResultT = TypeVar("ResultT")
 
 
 class ConsumerCoordinator(AbstractCoordinator):
-    """Eager rebalance protocol: every partition is given up before each join.
+    """The member's side of a rebalance, eager or cooperative (KIP-429).
 
+    Eager: every partition is given up before each join. Cooperative: what is no longer subscribed
+    to before it, and what another member is to have after it; then the member joins once more.
     `partition_counts` answers which topics there are, as the client's metadata would.
     """
 
@@ -130,6 +132,7 @@ class ConsumerCoordinator(AbstractCoordinator):
             self.metrics, lambda: len(subscriptions.assigned_partitions)
         )
         self._assignors = {assignor.name: assignor for assignor in consumer.assignors}
+        self.protocol = _common_protocol(consumer.assignors)
         self._partition_counts = partition_counts
         self._joined_subscription: frozenset[str] | None = None
         self._assignment_snapshot: Mapping[str, int] | None = None
@@ -144,6 +147,7 @@ class ConsumerCoordinator(AbstractCoordinator):
             timer.update()
             # Before all else: an application that polls is alive, coordinator or not.
             self.poll_heartbeat(timer.current_time_ms)
+            self.update_pattern_subscription()
             if not self.ensure_coordinator_ready(timer):
                 return False
             if self.rejoin_needed_or_pending() and not self.ensure_active_group(timer):
@@ -163,6 +167,11 @@ class ConsumerCoordinator(AbstractCoordinator):
         if self._joined_subscription not in (None, self.subscriptions.subscription):
             self.request_rejoin_if_necessary("subscription has changed")
         return super().rejoin_needed_or_pending()
+
+    def update_pattern_subscription(self) -> None:
+        """Subscribe to the known topics that match the pattern, if there is one."""
+        if self.subscriptions.has_pattern_subscription:
+            self.subscriptions.match_topics(self._partition_counts())
 
     def _metadata_snapshot(self) -> Mapping[str, int]:
         counts = self._partition_counts()
@@ -196,19 +205,30 @@ class ConsumerCoordinator(AbstractCoordinator):
         )
 
     def on_join_prepare(self, timer: Timer, generation_id: int, member_id: str) -> bool:
-        """Commit, then give every partition up; False while the commit is not through."""
+        """Commit, then give partitions up; False while the commit is not through."""
         if not self.commit_before_join(timer):
             return False
-        owned = self.subscriptions.assigned_partitions
         is_lost = generation_id == UNKNOWN_GENERATION_ID or member_id == UNKNOWN_MEMBER_ID
-        failure = self._give_up(owned, is_lost=is_lost) if owned else None
-        self.subscriptions.assign_from_subscribed(())
+        failure = self._give_up_before_join(is_lost=is_lost)
         self.is_leader = False
         self.subscriptions.reset_group_subscription()
         self.commit_before_join_done()
         timer.update()
         _raise_listener_failure(failure)
         return True
+
+    def _give_up_before_join(self, *, is_lost: bool) -> Exception | None:
+        """Only an eager member that is in a generation hears that nothing is revoked."""
+        owned = self.subscriptions.assigned_partitions
+        given = owned
+        if not is_lost and self.protocol is RebalanceProtocol.COOPERATIVE:
+            topics = self.subscriptions.subscription
+            given = frozenset(each for each in owned if each.topic not in topics)
+        if not given and (is_lost or self.protocol is RebalanceProtocol.COOPERATIVE):
+            return None
+        failure = self._give_up(given, is_lost=is_lost)
+        self.subscriptions.assign_from_subscribed(owned - given)
+        return failure
 
     def perform_assignment(
         self,
@@ -244,16 +264,25 @@ class ConsumerCoordinator(AbstractCoordinator):
         if not self.subscriptions.matches_subscription(assigned.partitions):
             self.request_rejoin("received assignment does not match the current subscription")
             return
+        owned = self.subscriptions.assigned_partitions
+        failure = self._give_up_after_join(owned - frozenset(assigned.partitions))
         assignor.on_assignment(assigned, generation_id)
         self.restart_auto_commit_interval()
         self.subscriptions.assign_from_subscribed(assigned.partitions)
-        _raise_listener_failure(
-            self._call_listener(
-                self._listener.on_partitions_assigned,
-                frozenset(assigned.partitions),
-                self._own_sensors.partitions_assigned,
-            )
+        last = self._call_listener(
+            self._listener.on_partitions_assigned,
+            frozenset(assigned.partitions) - owned,
+            self._own_sensors.partitions_assigned,
         )
+        _raise_listener_failure(failure or last)
+
+    def _give_up_after_join(self, revoked: frozenset[TopicPartition]) -> Exception | None:
+        """Others get what a cooperative member has given up when it joins once more."""
+        if not revoked or self.protocol is RebalanceProtocol.EAGER:
+            return None
+        failure = self._give_up(revoked, is_lost=False)
+        self.request_rejoin("need to revoke partitions and re-join")
+        return failure
 
     def on_leave_prepare(self) -> None:
         """Give every partition up."""
@@ -311,7 +340,8 @@ class ConsumerCoordinator(AbstractCoordinator):
         limit = self._join_prepare_timer
         limit.update()
         if self._consumer.enable_auto_commit and self._auto_commit_future is None:
-            self.subscriptions.mark_pending_revocation(self.subscriptions.assigned_partitions)
+            if self.protocol is RebalanceProtocol.EAGER:
+                self.subscriptions.mark_pending_revocation(self.subscriptions.assigned_partitions)
             self._auto_commit_future = self._auto_commit()
         commit = self._auto_commit_future
         if commit is None:
@@ -661,6 +691,16 @@ class ConsumerCoordinator(AbstractCoordinator):
         if error in (Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.GROUP_AUTHORIZATION_FAILED):
             return exception_of(error)
         return KafkaException(f"Unexpected error in fetch offset response: {error.name}")
+
+
+def _common_protocol(assignors: Iterable[PartitionAssignor]) -> RebalanceProtocol:
+    """The latest one that all assignors support. Raises IllegalStateException if there is none."""
+    common = frozenset(RebalanceProtocol).intersection(
+        *(assignor.supported_protocols for assignor in assignors)
+    )
+    if not common:
+        raise IllegalStateException("the assignors have no rebalance protocol in common")
+    return max(common)
 
 
 def _wish_of(member: JoinGroupResponseMember) -> Subscription:

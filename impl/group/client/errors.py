@@ -50,6 +50,10 @@ class GroupAuthorizationException(ApiException):
     code = Errors.GROUP_AUTHORIZATION_FAILED
 
 
+class AuthenticationException(KafkaException):
+    """The brokers do not accept who the client says it is."""
+
+
 class TopicAuthorizationException(ApiException):
     """The member may not use some topics."""
 

@@ -9,7 +9,11 @@ import logging
 from typing import Protocol
 
 from ...concurrency import Concurrency, Condition, Lock
-from .errors import FencedInstanceIdException, RebalanceInProgressException
+from .errors import (
+    AuthenticationException,
+    FencedInstanceIdException,
+    RebalanceInProgressException,
+)
 from .generation import MemberState
 from .heartbeat import Heartbeat
 from .request_future import RequestFuture
@@ -36,6 +40,8 @@ class HeartbeatingMember(Protocol):
     def mark_coordinator_unknown(self, cause: str) -> None: ...
 
     def maybe_leave_group(self, reason: str) -> RequestFuture[None] | None: ...
+
+    def request_rejoin(self, reason: str) -> None: ...
 
     def send_heartbeat_request(self) -> RequestFuture[None]: ...
 
@@ -107,6 +113,9 @@ class HeartbeatThread:
             except Exception as error:  # noqa: BLE001 - poll_heartbeat raises it in the application's thread
                 _log.error("Heartbeat thread failed due to unexpected error", exc_info=error)
                 self.failure = error
+                if isinstance(error, AuthenticationException):
+                    # Only a join starts a new thread (KAFKA-20253).
+                    self._member.request_rejoin("authentication error in heartbeat thread")
                 return False
             return True
 

@@ -141,6 +141,7 @@ class ConsumerNetworkClient:
         self._pending_disconnects: deque[BrokerEndPoint] = deque()
         self._wakeup = False
         self._wakeups_disabled = False
+        self._metadata_failure: Exception | None = None
 
     # Requests.
 
@@ -209,6 +210,11 @@ class ConsumerNetworkClient:
         self._transport.update_metadata()
         timer.update()
 
+    def metadata_failed(self, failure: Exception) -> None:
+        """Metadata came with an error: whichever thread polls next raises it, once."""
+        with self._lock:
+            self._metadata_failure = failure
+
     # Polling.
 
     def wakeup(self) -> None:
@@ -269,6 +275,14 @@ class ConsumerNetworkClient:
         self._try_send()
         self._fail_expired_requests()
         self._fire_pending_completions()
+        self._maybe_throw_metadata_failure()
+
+    def _maybe_throw_metadata_failure(self) -> None:
+        """Metadata.maybeThrowAnyException."""
+        with self._lock:
+            failure, self._metadata_failure = self._metadata_failure, None
+        if failure is not None:
+            raise failure
 
     def _await_answer(self, timer: Timer, should_block: Callable[[], bool]) -> None:
         with self._lock:

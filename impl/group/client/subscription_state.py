@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -186,6 +187,7 @@ class SubscriptionState:
         """Want and own nothing."""
         self._subscription: frozenset[str] = frozenset()
         self._group_subscription: frozenset[str] = frozenset()
+        self._pattern: re.Pattern[str] | None = None
         self._auto_assigned = False
         self._has_subscription = False
         self._assignment: dict[TopicPartition, TopicPartitionState] = {}
@@ -222,8 +224,33 @@ class SubscriptionState:
         """Let the group assign partitions of `topics`. Raises after a manual `assign`."""
         if self._has_subscription and not self._auto_assigned:
             raise IllegalStateException("partitions are assigned by hand: unsubscribe first")
+        if self._pattern is not None:
+            raise IllegalStateException("a pattern is subscribed to: unsubscribe first")
         self._auto_assigned = self._has_subscription = True
         self._subscription = frozenset(topics)
+
+    def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
+        """Let the group assign partitions of all topics that match.
+
+        Raises after `subscribe` and after `assign`. Which topics match is for `match_topics`.
+        """
+        if self._has_subscription and self._pattern is None:
+            raise IllegalStateException("topics or partitions are subscribed to: unsubscribe first")
+        self._auto_assigned = self._has_subscription = True
+        self._pattern = pattern
+
+    @property
+    def has_pattern_subscription(self) -> bool:
+        """Whether a pattern says which topics are subscribed to."""
+        return self._pattern is not None
+
+    def matches_subscribed_pattern(self, topic: str) -> bool:
+        """Whether there is a pattern, and the topic matches it as a whole."""
+        return self._pattern is not None and self._pattern.fullmatch(topic) is not None
+
+    def match_topics(self, known: Iterable[str]) -> None:
+        """The topics subscribed to are those of `known` that match (subscribeFromPattern)."""
+        self._subscription = frozenset(filter(self.matches_subscribed_pattern, known))
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Own `partitions` without a group. Raises after `subscribe`."""
@@ -245,7 +272,9 @@ class SubscriptionState:
         self._take(partitions)
 
     def matches_subscription(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether every partition is of a topic still subscribed to."""
+        """Whether every partition is of a topic still subscribed to, or matches the pattern."""
+        if self._pattern is not None:
+            return all(self.matches_subscribed_pattern(partition.topic) for partition in partitions)
         return all(partition.topic in self._subscription for partition in partitions)
 
     def _take(self, partitions: Iterable[TopicPartition]) -> None:

@@ -34,6 +34,8 @@ MODELS = (
     "delayed/two-deadlines",
     "directories/cancels",
     "directories/restarts",
+    "fetchers/ended-threads",
+    "fetchers/quota",
     "group/protocols-2m",
     "group/static-restart-2m",
     "replication/bench/kip320-fine-2b",

@@ -23,6 +23,7 @@ FAMILIES = (
     "positions",
     "runtime",
     "directories",
+    "fetchers",
     "storage",
     "load",
     "data",

@@ -33,8 +33,11 @@ _HANDLERS = frozenset(
 )
 """Steps of request handlers and of the scheduler, each of which may have a thread of its own."""
 
-_ELECTIONS = frozenset({"BecomeLeader", "BecomeFollower"})
 _QUESTIONS = frozenset({"HandleEpochRequest", "HandleFetch"})
+_OF_LOG_START = frozenset({"AdvanceLogStartOffset", *_QUESTIONS})
+"""What a leader does with a log whose start moves; no thread of a follower takes part."""
+
+_ELECTIONS = frozenset({"BecomeLeader", "BecomeFollower"})
 
 
 def concurrent(running: Action, between: Action, *, restarts: bool) -> bool:
@@ -54,6 +57,21 @@ def concurrent(running: Action, between: Action, *, restarts: bool) -> bool:
         return False
     # The second of two appends has another offset than the one that its action names.
     return not running.name == between.name == "AppendAsLeader"
+
+
+def of_log_start(running: Action, between: Action) -> bool:
+    """Whether two threads of one leader take these while the start of its log moves.
+
+    A fetcher whose offset is reset waits for its leader with its lock held, so that its own steps
+    are not interrupted.
+    """
+    names = {running.name, between.name}
+    return (
+        "AdvanceLogStartOffset" in names
+        and len(names) > 1
+        and names <= _OF_LOG_START
+        and running.args[0] == between.args[0]
+    )
 
 
 _OF_FETCHES = frozenset({"BecomeLeader", "BecomeFollower", "ShrinkIsr", "SubmitShrinkIsr"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from enum import IntEnum
 
 from ....types import TopicPartition
 from ..consumer_protocol import Assignment, Subscription
@@ -12,6 +13,13 @@ PartitionCounts = Mapping[str, int]
 """Number of partitions of each topic that exists."""
 Assigned = dict[str, list[TopicPartition]]
 """Partitions by member id."""
+
+
+class RebalanceProtocol(IntEnum):
+    """What a member gives up when it joins (KIP-429); the greater number is the later protocol."""
+
+    EAGER = 0
+    COOPERATIVE = 1
 
 
 class PartitionAssignor(ABC):
@@ -27,6 +35,11 @@ class PartitionAssignor(ABC):
         self, partition_counts: PartitionCounts, subscriptions: Mapping[str, Subscription]
     ) -> Assigned:
         """Each member id's partitions; every member has an entry, topics unknown are left out."""
+
+    @property
+    def supported_protocols(self) -> frozenset[RebalanceProtocol]:
+        """The rebalance protocols under which the assignor may be used."""
+        return frozenset({RebalanceProtocol.EAGER})
 
     def subscription_user_data(self) -> bytes | None:
         """What the leader's assignor is to know of this member."""

@@ -34,7 +34,7 @@ class StickyAssignor(PartitionAssignor):
 
     def __init__(self) -> None:
         self._own: tuple[TopicPartition, ...] | None = None
-        self._generation_id = DEFAULT_GENERATION
+        self.generation_id = DEFAULT_GENERATION
 
     @property
     def name(self) -> str:
@@ -45,12 +45,12 @@ class StickyAssignor(PartitionAssignor):
         """The last assignment and its generation (StickyAssignorUserDataV1)."""
         if self._own is None:
             return None
-        return serialize_partitions(self._own) + struct.pack(">i", self._generation_id)
+        return serialize_partitions(self._own) + struct.pack(">i", self.generation_id)
 
     def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
         """Remember it for the next join."""
         self._own = assignment.partitions
-        self._generation_id = generation_id
+        self.generation_id = generation_id
 
     def assign(
         self, partition_counts: PartitionCounts, subscriptions: Mapping[str, Subscription]
@@ -62,7 +62,8 @@ class StickyAssignor(PartitionAssignor):
         }
         topics = sorted(frozenset[str]().union(*wanted.values()))
         partitions = partitions_of(topics, partition_counts)
-        assigned = _kept(subscriptions, wanted, frozenset(partitions))
+        owned = {member: self.member_data(subscriptions[member]) for member in wanted}
+        assigned = _kept(owned, wanted, frozenset(partitions))
         owners = {p: member for member, owned in assigned.items() for p in owned}
         for partition in partitions:
             if partition not in owners:
@@ -71,19 +72,35 @@ class StickyAssignor(PartitionAssignor):
             pass
         return assigned
 
+    def member_data(self, subscription: Subscription) -> MemberData:
+        """Generation and partitions of a member's last assignment; nothing if it cannot be read."""
+        if subscription.owned_partitions or subscription.user_data is None:
+            return subscription.generation_id, subscription.owned_partitions
+        buffer = ByteBuffer(subscription.user_data)
+        try:
+            owned = deserialize_partitions(buffer)
+            generation_id = DEFAULT_GENERATION
+            if buffer.remaining:
+                generation_id = int.from_bytes(buffer.read(4), "big", signed=True)
+        except (KafkaException, UnicodeDecodeError):
+            return DEFAULT_GENERATION, ()
+        return generation_id, owned
+
 
 Wanted = Mapping[str, frozenset[str]]
+MemberData = tuple[int, tuple[TopicPartition, ...]]
+"""The generation of a member's last assignment, and the partitions (AbstractStickyAssignor)."""
 
 
 def _kept(
-    subscriptions: Mapping[str, Subscription],
+    members: Mapping[str, MemberData],
     wanted: Wanted,
     existing: frozenset[TopicPartition],
 ) -> Assigned:
     """What each member owned and may still own."""
     claims: dict[TopicPartition, tuple[int, str | None]] = {}
     for member in wanted:
-        generation_id, owned = _owned_by(subscriptions[member])
+        generation_id, owned = members[member]
         for partition in owned:
             if partition not in existing or partition.topic not in wanted[member]:
                 continue
@@ -98,21 +115,6 @@ def _kept(
         if owner is not None:
             assigned[owner].append(partition)
     return assigned
-
-
-def _owned_by(subscription: Subscription) -> tuple[int, tuple[TopicPartition, ...]]:
-    """Generation and partitions of a member's last assignment; nothing if it cannot be read."""
-    if subscription.owned_partitions or subscription.user_data is None:
-        return subscription.generation_id, subscription.owned_partitions
-    buffer = ByteBuffer(subscription.user_data)
-    try:
-        owned = deserialize_partitions(buffer)
-        generation_id = DEFAULT_GENERATION
-        if buffer.remaining:
-            generation_id = int.from_bytes(buffer.read(4), "big", signed=True)
-    except (KafkaException, UnicodeDecodeError):
-        return DEFAULT_GENERATION, ()
-    return generation_id, owned
 
 
 def _subscribers(topic: str, wanted: Wanted) -> Iterable[str]:

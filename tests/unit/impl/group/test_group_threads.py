@@ -283,3 +283,22 @@ def test_real_members_get_the_assignment_of_their_generation() -> None:
     group = coordinator.group(GROUP)
     assert group is not None
     assert (group.state.value, group.members) == ("Empty", {})
+
+
+def test_a_timer_that_fails_does_not_end_the_thread_of_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kafka's reaper hands expired operations to an executor, which outlives what they raise."""
+    coordinator = Driver().coordinator
+    turns = []
+
+    def fail_then_stop() -> int:
+        turns.append(len(turns))
+        if len(turns) == 1:
+            raise RuntimeError("a callback failed")
+        coordinator.shutdown()
+        return 0
+
+    monkeypatch.setattr(coordinator, "expire_due", fail_then_stop)
+    coordinator._reap()
+    assert turns == [0, 1]

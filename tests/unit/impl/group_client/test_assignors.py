@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from impl.errors import KafkaException
 from impl.group.client.assignors.assignor import Assigned, PartitionAssignor
+from impl.group.client.assignors.cooperative_sticky import CooperativeStickyAssignor
 from impl.group.client.assignors.range import RangeAssignor
 from impl.group.client.assignors.round_robin import RoundRobinAssignor
 from impl.group.client.assignors.sticky import StickyAssignor
@@ -175,6 +176,30 @@ def test_of_two_claims_the_later_generation_wins_and_of_equal_ones_neither() -> 
 def test_user_data_of_another_assignor_is_ignored() -> None:
     wishes = {"a": Subscription(("t",), b"\x00\x00\x00\x09junk")}
     assert names(StickyAssignor().assign({"t": 1}, wishes)) == {"a": ["t-0"]}
+
+
+def test_a_partition_that_changes_its_owner_is_given_to_nobody_at_first() -> None:
+    owned = tuple(TopicPartition("t", number) for number in range(4))
+    assignor = CooperativeStickyAssignor()
+    first = assignor.assign(
+        {"t": 4}, {"a": Subscription(("t",), None, owned, 1), "b": Subscription(("t",))}
+    )
+    kept = tuple(first["a"])
+    assert len(kept) == 2
+    assert first["b"] == []
+    # "a" has given up the others, and joins once more.
+    second = assignor.assign(
+        {"t": 4}, {"a": Subscription(("t",), None, kept, 2), "b": Subscription(("t",), None, (), 2)}
+    )
+    assert tuple(second["a"]) == kept
+    assert sorted(second["b"]) == sorted(set(owned) - set(kept))
+
+
+def test_the_generation_of_an_old_subscription_stands_in_its_user_data() -> None:
+    assignor = CooperativeStickyAssignor()
+    assignor.on_assignment(Assignment(()), 7)
+    old = Subscription(("t",), assignor.subscription_user_data(), (TopicPartition("t", 0),))
+    assert assignor.member_data(old) == (7, (TopicPartition("t", 0),))
 
 
 def test_subscriptions_and_assignments_survive_their_bytes() -> None:

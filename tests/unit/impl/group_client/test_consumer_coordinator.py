@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from impl.errors import Errors, IllegalStateException, KafkaException
+from impl.group.client.assignors.assignor import RebalanceProtocol
+from impl.group.client.assignors.cooperative_sticky import CooperativeStickyAssignor
 from impl.group.client.assignors.range import RangeAssignor
 from impl.group.client.assignors.round_robin import RoundRobinAssignor
 from impl.group.client.buffer import ByteBuffer
@@ -199,7 +202,38 @@ def test_a_failing_listener_gets_the_assignment_again(
     with pytest.raises(seen):
         world.consumer.poll(world.timer(50))
     assert world.consumer.poll(world.timer(0))
-    assert calls == [frozenset({T0})] * 2
+    # The member owns it already, so nothing is new the second time.
+    assert calls == [frozenset({T0}), frozenset()]
+
+
+def test_the_protocol_is_the_latest_that_all_assignors_support() -> None:
+    cooperative, eager = CooperativeStickyAssignor(), RangeAssignor()
+    assert ConsumerWorld((cooperative,)).consumer.protocol is RebalanceProtocol.COOPERATIVE
+    assert ConsumerWorld((eager, cooperative)).consumer.protocol is RebalanceProtocol.EAGER
+
+
+def test_a_cooperative_member_goes_on_with_its_partitions_while_it_commits_before_a_join() -> None:
+    world = ConsumerWorld((CooperativeStickyAssignor(),))
+    world.prepare(found(), joined(name="cooperative-sticky"), synced(T0, name="cooperative-sticky"))
+    assert world.consumer.poll(world.timer(50))
+    world.subscriptions.seek(T0, 5)
+    world.consumer.request_rejoin("test")
+    world.consumer.poll(world.timer(0))
+    assert not world.subscriptions.is_pending_revocation(T0)
+    assert world.subscriptions.assigned_partitions == {T0}
+
+
+def test_a_pattern_excludes_topics_and_partitions() -> None:
+    world = ConsumerWorld()
+    with pytest.raises(IllegalStateException):
+        world.subscriptions.subscribe_pattern(re.compile("t.*"))
+    world.subscriptions.unsubscribe()
+    world.subscriptions.subscribe_pattern(re.compile("t.*"))
+    for subscribe in (world.subscriptions.subscribe, lambda _: world.subscriptions.assign([T0])):
+        with pytest.raises(IllegalStateException):
+            subscribe(["t"])
+    world.consumer.update_pattern_subscription()
+    assert world.subscriptions.subscription == {"t"}
 
 
 # Commit before a join (KAFKA-14024).

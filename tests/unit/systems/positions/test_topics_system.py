@@ -8,22 +8,26 @@ from conformance.systems.positions import TopicsSystem, create
 from conformance.systems.protocol import ActionRefused, Snapshots, SystemUnderTest
 from conformance.tla import Action, Fn, Value
 
-CONSTANTS: dict[str, Value] = {"Topics": frozenset({"a", "c"}), "Others": frozenset({"c"})}
+CONSTANTS: dict[str, Value] = {
+    "Topics": frozenset({"a", "c"}),
+    "Others": frozenset({"c"}),
+    "Cooperative": False,
+}
 JOINS = "Subscribe, AddPartition a, UpdateMetadata, Poll"
-LEADS = f"{JOINS}, AnswerJoin leader, Poll"
+LEADS = f"{JOINS}, AnswerJoin leader all, Poll"
 A1 = ("a", 1)
 A2 = ("a", 2)
 
 
-def after(path: str) -> TopicsSystem:
+def after(path: str, *, cooperative: bool = False) -> TopicsSystem:
     """A system that has taken these steps."""
-    system = create(CONSTANTS)
+    system = create(CONSTANTS | {"Cooperative": cooperative})
     assert isinstance(system, TopicsSystem)
     system.reset({})
     for step in path.split(", "):
         name, *words = step.split()
         args: tuple[Value, ...] = tuple(words)
-        system.apply(Action(name, (frozenset({"a"}),) if name == "Subscribe" else args))
+        system.apply(Action(name, (frozenset({"a"}),) if name.startswith("Subscribe") else args))
     return system
 
 
@@ -47,7 +51,7 @@ def test_it_offers_what_the_harness_can_use() -> None:
             id="leads",
         ),
         pytest.param(
-            f"{JOINS}, AddPartition a, AnswerJoin follower, Poll",
+            f"{JOINS}, AddPartition a, AnswerJoin follower all, Poll",
             {"leads": False, "owned": frozenset({A1, A2}), "snapshot": Fn({"a": -1, "c": -1})},
             id="follows",
         ),
@@ -55,6 +59,22 @@ def test_it_offers_what_the_harness_can_use() -> None:
             f"{LEADS}, AddPartition c, UpdateMetadata, Poll",
             {"joining": "sent", "owned": frozenset()},
             id="a-topic-of-the-other-grows",
+        ),
+        pytest.param(
+            LEADS, {"calls": (("assigned", frozenset({A1})),), "gone": False}, id="is-called"
+        ),
+        pytest.param(
+            f"{JOINS}, FailCallback, AnswerJoin follower all, Poll",
+            {
+                "calls": (("assigned", frozenset({A1})), ("raised", frozenset())),
+                "joining": "answered",
+            },
+            id="a-callback-raises",
+        ),
+        pytest.param(
+            "SubscribePattern, AddPartition a, UpdateMetadata, Poll",
+            {"subscription": frozenset({"a"}), "pattern": frozenset({"a"}), "joining": "sent"},
+            id="a-pattern-matches",
         ),
         pytest.param(f"{LEADS}, HearRebalance", {"rejoinNeeded": True}, id="hears-a-rebalance"),
     ],
@@ -64,6 +84,14 @@ def test_steps_show_in_the_variables(path: str, shown: dict[str, Value]) -> None
     assert {name: observation[name] for name in shown} == shown
 
 
+def test_a_cooperative_member_keeps_what_it_owns_while_it_joins() -> None:
+    grown = "AddPartition a, UpdateMetadata, HearRebalance, Poll"
+    follows = f"{JOINS}, AnswerJoin follower all, Poll, {grown}"
+    observation = after(follows, cooperative=True).observe()
+    assert observation["owned"] == observation["claimed"] == frozenset({A1})
+    assert observation["joining"] == "sent"
+
+
 def test_a_join_that_was_not_sent_is_not_answered() -> None:
     with pytest.raises(ActionRefused):
-        after("Subscribe, AnswerJoin leader")
+        after("Subscribe, AnswerJoin leader all")
