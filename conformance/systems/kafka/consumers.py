@@ -214,34 +214,23 @@ _IN_BACKGROUND = frozenset({"ReceiveAnswer", "SendHeartbeat", "ReceiveCommit"})
 
 
 class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
-    """The same with members that are Kafka's Java consumers, in this JVM or in another one.
-
-    `keeps_stale`: once an assignment was begun they apply it, whatever comes between
-    (stale-assignment in the table of deviations).
-    """
+    """The same with members that are Kafka's Java consumers, in this JVM or in another one."""
 
     def __init__(
-        self,
-        channel: AdapterChannel,
-        settings: ConsumerSettings,
-        clients: AdapterChannel,
-        *,
-        keeps_stale: bool,
+        self, channel: AdapterChannel, settings: ConsumerSettings, clients: AdapterChannel
     ) -> None:
         super().__init__(channel, settings, clients)
         self._offsets_sent = itertools.count(1)
-        self._keeps_stale = keeps_stale
 
     # ---- Interruptible: the background thread and the application of one consumer ------------
 
     voluntary: frozenset[str] = frozenset()
 
-    @property
-    def unconditional(self) -> frozenset[str]:
-        """`Assign`, where what disables it is known not to: no operator of the specification says
-        stale-assignment, so that nothing else sets it aside. Its saved path shows it.
-        """
-        return frozenset({"Assign"} if self._keeps_stale else ())
+    unconditional: frozenset[str] = frozenset({"Assign"})
+    """What was begun is taken although an answer has disabled it. From 4.3 on that is
+    stale-assignment, which no operator of the specification says: its saved path shows it. Before,
+    the membership manager alone lags, until it has joined again.
+    """
 
     def make_interruptible(self) -> bool:
         """A consumer's reconciliation begins in one thread and goes on in the other."""
@@ -273,7 +262,7 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
         assert isinstance(member, JavaConsumer), "all members are"
         member.begin_reconciliation()
         self._try(between)
-        member.poll()
+        member.end_reconciliation()
         return "between the reconciliation and the application's poll"
 
     def _try(self, action: Action) -> None:

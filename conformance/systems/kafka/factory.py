@@ -39,9 +39,6 @@ _CLIENT: Final = "+client"
 _JAVA_CLIENT: Final = "client"
 """The part of a deviation that is the Java consumer's."""
 
-_STALE: Final = "stale-assignment"
-"""The departure of the Java consumer that no operator of its specification says."""
-
 _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
@@ -145,9 +142,7 @@ class KafkaFactory:
             clients = self._clients(coordinator)
             if clients is None:
                 return KafkaConsumerGroupSystem(coordinator, settings)
-            return JavaConsumerGroupSystem(
-                coordinator, settings, clients, keeps_stale=self._keeps_stale()
-            )
+            return JavaConsumerGroupSystem(coordinator, settings, clients)
         if specification == _REPLICATION:
             channel = _bridge(self.release, self.name, _COMMANDS)
             return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
@@ -163,10 +158,6 @@ class KafkaFactory:
         except BaseException:
             CHANNELS.give_back(coordinators)
             raise
-
-    def _keeps_stale(self) -> bool:
-        known = (one for one in self.deviations() if one.id == _STALE)
-        return any(one.stands_for(self.version_of(one.part)) for one in known)
 
     def steps_a_second(self, specification: str) -> float:
         """On two cores of 2026: coordinators of groups are quicker than brokers with disks."""
