@@ -19,6 +19,7 @@ DRIVEN = frozenset(
         "IdempotentProduce",
         "Replication",
         "ReplicationInterruptedFetches",
+        "TransactionErrors",
         "TransactionalLog",
         "Transactions",
     }
