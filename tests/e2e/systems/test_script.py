@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.brokers import PROPERTIES
-from conformance.bugs.fault import load_catalogue, relocated
+from conformance.bugs.fault import Fault, Patch, load_catalogue, relocated
 from conformance.cli.main import app
 from conformance.kafka.cluster import Cluster, ClusterSettings
 from conformance.systems.kafka.factory import KafkaFactory
@@ -102,6 +102,39 @@ def test_scripts_of_transactions_are_green_at_a_server_of_ours_and_red_where_a_c
     assert commits
     assert [each.returncode for each in red] == [1] * len(commits), red
     assert all("AssertionError" in each.stderr for each in red)
+
+
+def test_a_script_of_offsets_in_a_transaction_is_red_where_the_group_aborts_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    aborts = Fault(
+        id="aborts",
+        jira="",
+        title="the group coordinator aborts the offsets of a transaction that commits",
+        tags=("seq",),
+        patches=(
+            Patch(
+                file="wire/transactions.py",
+                old="marker.producer_id, (partition.partition,), marker.is_commit\n",
+                new="marker.producer_id, (partition.partition,), not marker.is_commit\n",
+            ),
+        ),
+    )
+    script = tmp_path / "script.py"
+    with relocated(aborts) as folder:
+        with served(folder) as address:
+            command = ["replay", "transaction/port-v2-offsets", "--system", f"wire:{address}"]
+            replayed = CliRunner().invoke(app, command)
+        assert replayed.exit_code == 1, replayed.output
+        assert any(write(story, script) for story in sorted(tmp_path.rglob("*.itf.json")))
+        with served(folder) as address:
+            red = run(script, address)
+    with served() as address:
+        green = run(script, address)
+
+    assert (red.returncode, green.returncode) == (1, 0), (red.stderr, green.stderr)
+    assert 'transactions.produce("q"' in script.read_text()
 
 
 DATA_PATH = ("max-timestamp-deleted", "stable-below-start")

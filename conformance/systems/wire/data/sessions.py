@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from conformance.kafka.batches import keyed_batch
@@ -98,14 +99,21 @@ def fetch(
 
 
 class DrivenSessions:
-    """A client with one session at a time. `partitions` are of one topic, and unused."""
+    """A client with one session at a time. `partitions` are of one topic, and empty; `ends` says
+    where their logs end, 0 for the others. Offsets are counted from there."""
 
-    def __init__(self, partitions: Mapping[int, DataRequests], clock: WallClock = time) -> None:
+    def __init__(
+        self,
+        partitions: Mapping[int, DataRequests],
+        clock: WallClock = time,
+        ends: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
         self._partitions = partitions
         self._clock = clock
         self._any = next(iter(partitions.values()))
         self._names = {requests.index: name for name, requests in partitions.items()}
-        self._starts = dict.fromkeys(partitions, 0)
+        self._bases = {name: ends.get(name, 0) for name in partitions}
+        self._starts = dict(self._bases)
         self._session_id, self._epoch = NO_SESSION, 1
         self._answer: Mapping[Value, Value] = _NO_ANSWER
         self._steps: Mapping[str, Callable[..., None]] = {
@@ -167,7 +175,7 @@ class DrivenSessions:
         done = fetch(
             self._any,
             (self._session_id, epoch),
-            {self._partitions[name].index: offset for name in names},
+            {self._partitions[name].index: self._bases[name] + offset for name in names},
             frozenset(self._partitions[name].index for name in forgotten),
         )
         self._answer = {
@@ -182,15 +190,21 @@ class DrivenSessions:
     def _read(self, partition: Any) -> Value:
         records = records_of(bytes(partition.records or b""))
         index = int(partition.partition_index)
+        base = self._bases.get(self._names.get(index, index), 0)
         return Fn(
             {
                 "partition": self._names.get(index, index),
                 "error": error_name(partition.error_code),
-                "end": int(partition.high_watermark),
-                "start": int(partition.log_start_offset),
-                "records": frozenset(record.offset for record in records),
+                "end": _counted(int(partition.high_watermark), base),
+                "start": _counted(int(partition.log_start_offset), base),
+                "records": frozenset(record.offset - base for record in records),
             }
         )
 
     def _take_answer(self) -> None:
         self._answer = _NO_ANSWER
+
+
+def _counted(offset: int, base: int) -> int:
+    """From a base on; a negative offset stands for none."""
+    return offset if offset < 0 else offset - base

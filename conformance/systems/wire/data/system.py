@@ -1,7 +1,8 @@
 """Drives any broker's data path through its port, along the actions of DataPathAtPort.tla, of
 FetchSessions.tla or of FetchSessionCache.tla.
 
-Partitions that nobody has used begin each test.
+Partitions that nobody has used begin each test; tests of fetch sessions use theirs again, once all
+that they have is deleted.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from conformance.systems.wire.data.reach import (
     lacking,
     lacking_for_sessions,
 )
-from conformance.systems.wire.data.requests import DataRequests
+from conformance.systems.wire.data.requests import LATEST, DataRequests
 from conformance.systems.wire.data.session_cache import DrivenCache
 from conformance.systems.wire.data.sessions import DrivenSessions
 from conformance.systems.wire.failover import MOVE
 from conformance.systems.wire.port import TRANSACTION_KEY, Asked
 from conformance.systems.wire.security import Security
+from conformance.systems.wire.transaction.requests import NONE
 from conformance.tla import Action, Value
 
 _PARTITIONS, _PARTITIONS_OF_CHANGES = 24, 4
@@ -70,7 +72,7 @@ class WireDataSystem:
         self._leaders = PartitionLeaders(self._broker, security, change=change)
         self._unused: list[DataRequests] = []
         self._read: list[DataRequests] = []
-        """Partitions that no test writes."""
+        """Partitions that one test after the other takes."""
         self._driven: DrivenPartition | DrivenSessions | DrivenCache | None = None
 
     def _new_partition(self) -> DataRequests:
@@ -97,7 +99,10 @@ class WireDataSystem:
             return DrivenCache(self._read, self._constants, shards, _refuse)
         if self._shown is sessions:
             names = sessions.partitions_of(self._constants)
-            return DrivenSessions({name: self._new_partition() for name in names})
+            ends = self._empty(names)
+            self._read = self._read if ends else [self._new_partition() for _ in names]
+            partitions = dict(zip(names, self._read, strict=True))
+            return DrivenSessions(partitions, ends=ends)
         return DrivenPartition(
             self._new_partition(),
             self._coordinator,
@@ -109,6 +114,15 @@ class WireDataSystem:
     def _coordinator(self, transactional_id: str) -> Asked:
         where = self._broker.entry.find_coordinator(transactional_id, TRANSACTION_KEY)
         return self._broker.ports.at(*where)
+
+    def _empty(self, names: Sequence[int]) -> Mapping[int, int]:
+        """Where the logs of the last test end, without a record; nothing if they cannot be used."""
+        if not (self._read and self._broker.entry.offers("delete_records")):
+            return {}
+        deleted = [requests.delete_records(LATEST) for requests in self._read]
+        if any(each.error != NONE for each in deleted):
+            return {}
+        return {name: each.offset for name, each in zip(names, deleted, strict=True)}
 
     def _leave(self) -> None:
         if self._driven is not None:

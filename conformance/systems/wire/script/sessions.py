@@ -69,9 +69,9 @@ def _asserted(wanted: Fn, seen: Fn) -> Iterator[str]:
 
 def _partitions(reads: Value) -> str:
     assert isinstance(reads, frozenset), "TypeOK of the specification"
-    told = sorted((str(read["partition"]), read) for read in map(fn, reads))
-    return "{" + ", ".join(f"{number}: {_said(read)}" for number, read in told) + "}"
+    ordered = sorted((fn(read) for read in reads), key=lambda read: str(read["partition"]))
+    return "{" + ", ".join(f"{read['partition']}: {_fields(read)}" for read in ordered) + "}"
 
 
-def _said(read: Fn) -> str:
+def _fields(read: Fn) -> str:
     return "{" + ", ".join(f'"{field}": {python(read[field])}' for field in _FIELDS) + "}"

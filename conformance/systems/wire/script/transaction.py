@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Self
 
-from conformance.story.behaviour import Behaviour
 from conformance.systems.shared.departing import Unsayable, fn
 from conformance.systems.shared.group import words
 from conformance.systems.wire.script.base import PortScript
@@ -33,23 +31,26 @@ class TransactionScript(PortScript):
     template = "transaction.py.txt"
     names_answer = False
 
-    @classmethod
-    def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> Self:
-        """Of a divergence. Unsayable if offsets are committed in a transaction, too."""
-        if constants.get("OffsetsPartitions") != "{}":
-            raise Unsayable("it has no words for offsets that are committed in a transaction")
-        return super().of(behaviour, constants)
-
     @property
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to the model: partitions, and versions of requests."""
-        names = re.findall(r'"(\w+)"', self.constants.get("Partitions", ""))
+        names = [each for each in self._names("Partitions") if each not in self._offsets]
+        offsets = [f"offsets={self._offsets}"] if self._offsets else []
         is_version_2 = self.constants.get("Version2") == "TRUE"
         return {
-            "partitions": ", ".join(map(words.text, sorted(names))),
+            "partitions": ", ".join([*map(words.text, names), *offsets]),
+            "commit": "5" if is_version_2 else "3",
             "produce": "12" if is_version_2 else "7",
             "end": "5" if is_version_2 else "3",
         }
+
+    def _names(self, constant: str) -> list[str]:
+        return sorted(re.findall(r'"(\w+)"', self.constants.get(constant, "")))
+
+    @property
+    def _offsets(self) -> list[str]:
+        """What stands for the positions of a group."""
+        return self._names("OffsetsPartitions")
 
     # ---- steps -------------------------------------------------------------------------------
 
@@ -108,7 +109,8 @@ class TransactionScript(PortScript):
             if name == "coordinators":
                 yield from self._state(fn(expected), fn(actual))
             for partition, wanted, seen in self._of_partitions(name, expected, actual):
-                yield from _ASSERTED[name](words.text(partition), wanted, seen)
+                asserted = _positions if partition in self._offsets else _ASSERTED[name]
+                yield from asserted(words.text(partition), wanted, seen)
 
     @staticmethod
     def _of_partitions(
@@ -139,16 +141,26 @@ def _named(record: Fn) -> str:
     return f"{record['txn']} {record['sequence']}"
 
 
+def _positions(partition: str, wanted: Value, seen: Value) -> Iterator[str]:
+    yield from _records(partition, wanted, seen)
+    if fn(wanted)["stable"] != fn(seen)["stable"]:
+        yield f"assert transactions.is_stable() is {bool(fn(wanted)['stable'])}"
+
+
 def _reads(partition: str, wanted: Value, seen: Value) -> Iterator[str]:
+    yield from _records(partition, wanted, seen)
+    if fn(wanted)["stable"] != fn(seen)["stable"]:
+        asked = f"transactions.fetched({partition}, committed=True)"
+        yield f"assert {asked}.last_stable_offset == {fn(wanted)['stable']}, {asked}"
+
+
+def _records(partition: str, wanted: Value, seen: Value) -> Iterator[str]:
     if fn(wanted)["records"] != fn(seen)["records"]:
         records = fn(wanted)["records"]
         assert isinstance(records, frozenset)
         names = sorted(" ".join(map(str, each)) for each in records if isinstance(each, tuple))
         kept = "{" + ", ".join(map(words.text, names)) + "}" if names else "set()"
         yield f"assert transactions.committed({partition}) == {kept}"
-    if fn(wanted)["stable"] != fn(seen)["stable"]:
-        asked = f"transactions.fetched({partition}, committed=True)"
-        yield f"assert {asked}.last_stable_offset == {fn(wanted)['stable']}, {asked}"
 
 
 def _watermark(partition: str, wanted: Value, _seen: Value) -> Iterator[str]:
