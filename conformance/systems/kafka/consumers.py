@@ -43,8 +43,8 @@ from conformance.systems.wire.consumer.member import (
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings
 from conformance.systems.wire.consumer.requests import (
-    GroupTopic,
     MemberGroup,
+    ReadTopic,
     commit_answer,
     heartbeat_answer,
     heartbeat_request,
@@ -293,7 +293,7 @@ def _member_group(settings: ConsumerSettings) -> MemberGroup:
     """Ids as the bridge has them: the first one is Metadata.java's."""
     ids = (UUID(int=(1 << _ID_BITS) + 1 + (place << 8)) for place in itertools.count())
     topics = (
-        GroupTopic(topic, topic.name, id) for topic, id in zip(settings.topics, ids, strict=False)
+        ReadTopic(topic, topic.name, id) for topic, id in zip(settings.topics, ids, strict=False)
     )
     return MemberGroup(_GROUP_ID, tuple(topics))
 
