@@ -105,7 +105,9 @@ def settings_of(constants: Mapping[str, Value]) -> ConsumerSettings:
             str(member): None if instance == _NO_INSTANCE else str(instance)
             for member, instance in sorted(instances.items(), key=lambda pair: str(pair[0]))
         },
-        tuple(sorted(map(_topic, *zip(*topics.items(), strict=True)), key=lambda one: one.first)),
+        tuple(
+            sorted(map(_topic, *zip(*topics.items(), strict=True)), key=lambda topic: topic.first)
+        ),
         {str(member): frozenset(map(str, _set(names))) for member, names in reads.items()},
         constants["NamesWhileReconciling"] is True,
     )
