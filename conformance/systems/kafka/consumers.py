@@ -167,8 +167,13 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
         settings: ConsumerSettings,
         clients: AdapterChannel | None = None,
     ) -> None:
-        super().__init__(settings)
-        self._bridge = _BridgedCoordinator(channel)
+        self._bridge = bridge = _BridgedCoordinator(channel)
+        super().__init__(
+            settings,
+            lambda topic, size: bridge.command(
+                "group_topic", topic=settings.topics.index(topic), size=size
+            ),
+        )
         self._member_group = _member_group(settings)
         self._clients = channel if clients is None else clients
 
@@ -213,10 +218,6 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
         self._bridge.chosen = None
         if target is not None:
             self._bridge.chosen = {name: sorted(given) for name, given in target.items()}
-
-    def _topic_changes(self, key: str, size: int) -> None:
-        numbers = {topic.key: number for number, topic in enumerate(self._settings.topics)}
-        self._bridge.command("group_topic", topic=numbers[key], size=size)
 
     def _group(self) -> GroupInside:
         return self._bridge.group
