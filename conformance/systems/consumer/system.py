@@ -38,7 +38,9 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
     offerable = frozenset(_TIMERS)
 
     def __init__(self, settings: ConsumerSettings, constants: Mapping[str, Value]) -> None:
-        super().__init__(settings)
+        super().__init__(
+            settings, lambda topic, size: self._coordinator.change_topic(topic.key, size)
+        )
         epochs = constants["Epochs"] if constants["Expiries"] is True else frozenset()
         assert isinstance(epochs, frozenset), "a set of numbers"
         self._expiring = epochs
@@ -73,9 +75,6 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
 
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
         self._coordinator.assignor.chosen = target
-
-    def _topic_changes(self, key: str, size: int) -> None:
-        self._coordinator.change_topic(key, size)
 
     def _group(self) -> GroupInside:
         if self._seen is None:

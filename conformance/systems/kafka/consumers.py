@@ -44,8 +44,8 @@ from conformance.systems.wire.consumer.member import (
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings
 from conformance.systems.wire.consumer.requests import (
-    GroupTopic,
     MemberGroup,
+    ReadTopic,
     commit_answer,
     heartbeat_answer,
     heartbeat_request,
@@ -168,8 +168,13 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
         settings: ConsumerSettings,
         clients: AdapterChannel | None = None,
     ) -> None:
-        super().__init__(settings)
-        self._bridge = _BridgedCoordinator(channel)
+        self._bridge = bridge = _BridgedCoordinator(channel)
+        super().__init__(
+            settings,
+            lambda topic, size: bridge.command(
+                "group_topic", topic=settings.topics.index(topic), size=size
+            ),
+        )
         self._member_group = _member_group(settings)
         self._clients = channel if clients is None else clients
 
@@ -214,10 +219,6 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
         self._bridge.chosen = None
         if target is not None:
             self._bridge.chosen = {name: sorted(given) for name, given in target.items()}
-
-    def _topic_changes(self, key: str, size: int) -> None:
-        numbers = {topic.key: number for number, topic in enumerate(self._settings.topics)}
-        self._bridge.command("group_topic", topic=numbers[key], size=size)
 
     def _group(self) -> GroupInside:
         return self._bridge.group
@@ -314,7 +315,7 @@ def _member_group(settings: ConsumerSettings) -> MemberGroup:
     """Ids as the bridge has them: the first one is Metadata.java's."""
     ids = (UUID(int=(1 << _ID_BITS) + 1 + (place << 8)) for place in itertools.count())
     topics = (
-        GroupTopic(topic, topic.name, id) for topic, id in zip(settings.topics, ids, strict=False)
+        ReadTopic(topic, topic.name, id) for topic, id in zip(settings.topics, ids, strict=False)
     )
     return MemberGroup(_GROUP_ID, tuple(topics))
 

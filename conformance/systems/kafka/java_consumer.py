@@ -109,7 +109,8 @@ class JavaConsumer:
             return ConsumerState(state, 0, seen.given, seen.owned, seen.local)
         named = seen.named and (state != "Joining" or self.channel is not None)
         known = seen.given, seen.owned, seen.local, named
-        return ConsumerState(state, seen.epoch, *known, reads=self._reads)
+        reads = frozenset() if state == "Failed" else self._reads
+        return ConsumerState(state, seen.epoch, *known, reads=reads)
 
     # ---- its steps -----------------------------------------------------------------------------
 

@@ -25,7 +25,12 @@ from conformance.systems.wire.consumer.member import (
     step_of_member,
 )
 from conformance.systems.wire.consumer.observation import member_values
-from conformance.systems.wire.consumer.reach import TOPIC_CHANGES, ConsumerSettings, TopicSizes
+from conformance.systems.wire.consumer.reach import (
+    TOPIC_CHANGES,
+    ConsumerSettings,
+    HearOfTopic,
+    TopicSizes,
+)
 from conformance.tla import Action, Fn, Value
 
 _NOTHING: frozenset[int] = frozenset()
@@ -97,8 +102,9 @@ class CoordinatorInside(ABC):
     of_member: Mapping[str, Callable[[MemberInside], Value]] = OF_MEMBER
     """What of it is observed."""
 
-    def __init__(self, settings: ConsumerSettings) -> None:
+    def __init__(self, settings: ConsumerSettings, hear_of_topic: HearOfTopic) -> None:
         self._settings = settings
+        self._hear_of_topic = hear_of_topic
         self.members: dict[str, ConsumerProcess] = {}
         """The consumers, by name."""
         self._commits = 0
@@ -127,10 +133,6 @@ class CoordinatorInside(ABC):
     def _group(self) -> GroupInside:
         """The group now."""
 
-    @abstractmethod
-    def _topic_changes(self, key: str, size: int) -> None:
-        """The coordinator hears of a topic, which has so many partitions now: `TopicSizes`."""
-
     # ---- SystemUnderTest, Choosing ---------------------------------------------------------
 
     def _begin(self) -> None:
@@ -158,7 +160,7 @@ class CoordinatorInside(ABC):
         """Take one step. Raises ActionRefused if the coordinator or a member cannot."""
         name = action.name
         if name in TOPIC_CHANGES:
-            self._topic_changes(*self._sizes.change(action))
+            self._hear_of_topic(*self._sizes.change(action))
             return
         member = self.members[str(action.args[0])]
         if is_of_a_member(action):

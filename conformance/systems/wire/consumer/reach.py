@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -70,6 +70,10 @@ TOPIC_CHANGES = frozenset({"CreateTopic", "AddPartition", "MoveLeader", "DeleteT
 _GONE = -1
 
 
+HearOfTopic = Callable[[ModelTopic, int], object]
+"""Lets a coordinator hear of a topic, which has so many partitions now: as `TopicSizes`."""
+
+
 class TopicSizes:
     """How many partitions each topic has: 0 before it is created, -1 after it is deleted."""
 
@@ -82,8 +86,8 @@ class TopicSizes:
         self.value = Fn(dict(sizes.items()))
         """As the specification's `topics`."""
 
-    def change(self, action: Action) -> tuple[str, int]:
-        """Take a step of `TOPIC_CHANGES`: the topic's key, and its size from now on."""
+    def change(self, action: Action) -> tuple[ModelTopic, int]:
+        """Take a step of `TOPIC_CHANGES`: the topic, and its size from now on."""
         key = str(action.args[0])
         size = {
             "CreateTopic": self._topics[key].size,
@@ -92,7 +96,7 @@ class TopicSizes:
             "DeleteTopic": _GONE,
         }[action.name]
         self._set({**self._sizes, key: size})
-        return key, size
+        return self._topics[key], size
 
 
 def settings_of(constants: Mapping[str, Value]) -> ConsumerSettings:
@@ -105,7 +109,9 @@ def settings_of(constants: Mapping[str, Value]) -> ConsumerSettings:
             str(member): None if instance == _NO_INSTANCE else str(instance)
             for member, instance in sorted(instances.items(), key=lambda pair: str(pair[0]))
         },
-        tuple(sorted(map(_topic, *zip(*topics.items(), strict=True)), key=lambda one: one.first)),
+        tuple(
+            sorted(map(_topic, *zip(*topics.items(), strict=True)), key=lambda topic: topic.first)
+        ),
         {str(member): frozenset(map(str, _set(names))) for member, names in reads.items()},
         constants["NamesWhileReconciling"] is True,
     )

@@ -34,7 +34,7 @@ class NotCoordinator(SystemFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupTopic:
+class ReadTopic:
     """A topic of the model, as the coordinator knows it."""
 
     of_model: ModelTopic
@@ -47,7 +47,7 @@ class MemberGroup:
     """The group that a member belongs to, and the topics that its members read."""
 
     group_id: str
-    topics: tuple[GroupTopic, ...]
+    topics: tuple[ReadTopic, ...]
 
     @property
     def topic(self) -> str:

@@ -29,7 +29,7 @@ from conformance.systems.wire.consumer.reach import (
     ModelTopic,
     lacking,
 )
-from conformance.systems.wire.consumer.requests import GroupTopic, MemberGroup
+from conformance.systems.wire.consumer.requests import MemberGroup, ReadTopic
 from conformance.systems.wire.consumer.running_timers import RunningConsumerTimers
 from conformance.systems.wire.consumer.settings import SessionSettings
 from conformance.systems.wire.consumer.timers import EXPIRIES, ConsumerTimers, foresight
@@ -63,10 +63,10 @@ class WireConsumerSystem:
         self._pace = Pace(address)
         self._driven: DrivenConsumerGroup | None = None
 
-    def _made(self, topic: ModelTopic) -> GroupTopic:
+    def _made(self, topic: ModelTopic) -> ReadTopic:
         made = self._broker.make_topic(topic.size)
         assert made is not None, "CreateTopics is among what was demanded"
-        return GroupTopic(topic, *made)
+        return ReadTopic(topic, *made)
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
