@@ -272,19 +272,14 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
             raise ActionRefused(f"{running} has no interruption {point}")
         if point > 1:
             self.apply(running)
-            self._try(between)
+            _let(self, between)
             return ""
         member = self.members[str(running.args[0])]
         assert isinstance(member, JavaConsumer), "all members are"
         member.begin_reconciliation()
-        self._try(between)
+        _let(self, between)
         member.end_reconciliation()
         return "between the reconciliation and the application's poll"
-
-    def _try(self, action: Action) -> None:
-        """What the step that came first has left no reason for is left out."""
-        with suppress(ActionRefused):
-            self.apply(action)
 
     def _new_member(self, name: str, instance: str | None) -> JavaConsumer:
         settings = self._settings
@@ -309,6 +304,12 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
         member.commit_frame = frame
         answer = _read(_COMMIT, frame)
         return commit_answer(answer, sent, member.offset, _stored(self._bridge.offsets, sent))
+
+
+def _let(system: JavaConsumerGroupSystem, action: Action) -> None:
+    """What the step that came first has left no reason for is left out."""
+    with suppress(ActionRefused):
+        system.apply(action)
 
 
 def _member_group(settings: ConsumerSettings) -> MemberGroup:

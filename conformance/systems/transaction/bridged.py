@@ -24,9 +24,10 @@ from conformance.systems.transaction.parts import (
     InFlightAppend,
     KnownTransaction,
     SentMarker,
+    TransactionLeader,
     TransactionPartition,
 )
-from conformance.systems.transaction.settings import PartitionSettings, TransactionSettings
+from conformance.systems.transaction.settings import TransactionSettings
 from conformance.systems.transaction.system import TransactionSteps
 from conformance.systems.transaction.world import TransactionParts
 from conformance.tla import Action, Value
@@ -315,18 +316,13 @@ def _pending(metadata: _BridgeMetadata) -> str:
     return COMPLETING if completes else pending.state_name
 
 
-class KafkaTransactionPartition(TransactionPartition):
+class KafkaPartitionLeader(TransactionLeader):
     """The rules are those of UnifiedLog and its ProducerStateManager."""
 
-    def __init__(self, name: str, bridge: _Bridge, settings: PartitionSettings) -> None:
-        super().__init__(
-            name,
-            is_offsets=name in bridge.settings.offsets_partitions,
-            replicates_at_once=not settings.changes_leaders,
-        )
+    def __init__(self, name: str, bridge: _Bridge) -> None:
+        self._is_offsets = name in bridge.settings.offsets_partitions
         self._bridge = bridge
-        self._settings = settings
-        self._number = bridge.number_of(self.topic_partition)
+        self._number = bridge.number_of(TopicPartition(name, 0))
 
     @property
     def _seen(self) -> _TransactionsPartition:
@@ -334,34 +330,37 @@ class KafkaTransactionPartition(TransactionPartition):
 
     @property
     def batches(self) -> Sequence[BatchInLog]:
-        """See `TransactionPartition.batches`."""
+        """See `TransactionLeader.batches`."""
         return [BatchInLog(*batch) for batch in self._seen.batches]
 
     @property
     def high_watermark(self) -> int:
-        """See `TransactionPartition.high_watermark`."""
+        """See `TransactionLeader.high_watermark`."""
         return self._seen.high_watermark
 
     @property
     def entry_epoch(self) -> int:
-        """See `TransactionPartition.entry_epoch`."""
+        """See `TransactionLeader.entry_epoch`."""
         return self._seen.entry_epoch
 
     @property
-    def _current_guard(self) -> int:
+    def guard(self) -> int:
+        """See `TransactionLeader.guard`."""
         return self._seen.guard
 
-    def _maybe_start_verification(self, batch: TransactionBatch) -> int | None:
+    def maybe_start_verification(self, batch: TransactionBatch) -> int | None:
+        """See `TransactionLeader.maybe_start_verification`."""
         answer = self._bridge.ask(
             "txn_start_verification",
             partition=self._number,
             epoch=batch.epoch,
             sequence=_NO_SEQUENCE if self._is_offsets else batch.sequence,
-            version=self._settings.version,
+            version=self._bridge.settings.of_partitions.version,
         )
         return int(answer) or None
 
-    def _append(self, batch: TransactionBatch, guard: object | None) -> None:
+    def append(self, batch: TransactionBatch, guard: object | None) -> None:
+        """See `TransactionLeader.append`."""
         self._tell(
             "txn_append",
             epoch=batch.epoch,
@@ -371,7 +370,8 @@ class KafkaTransactionPartition(TransactionPartition):
             of_coordinator=self._is_offsets,
         )
 
-    def _write_marker(self, sent: SentMarker) -> None:
+    def write_marker(self, sent: SentMarker) -> None:
+        """See `TransactionLeader.write_marker`."""
         self._tell(
             "txn_write_marker",
             epoch=sent.epoch,
@@ -382,25 +382,19 @@ class KafkaTransactionPartition(TransactionPartition):
         )
 
     def replicate(self) -> None:
-        """See `TransactionPartition.replicate`."""
+        """See `TransactionLeader.replicate`."""
         self._tell("txn_replicate")
 
     def elect(self, end: int) -> None:
-        """See `TransactionPartition.elect`."""
+        """See `TransactionLeader.elect`."""
         self._tell("txn_elect_leader", end=end)
 
-    def _restart(self) -> None:
-        """See `TransactionPartition.stop`."""
-        self.elect(len(self.batches))
-
     def stop(self) -> None:
-        """See `TransactionPartition.stop`: the controller's record says so."""
-        super().stop()
+        """See `TransactionLeader.stop`: the controller's record says so."""
         self._bridge.tell("txn_stop_leader", metadata=self._number)
 
     def restart(self) -> None:
-        """See `TransactionPartition.restart`."""
-        super().restart()
+        """See `TransactionLeader.restart`."""
         self._bridge.tell("txn_restart_leader", metadata=self._number)
 
     def _tell(self, command: str, **members: object) -> None:
@@ -415,7 +409,7 @@ def _parts(
         KafkaTransactionState(bridge, leader),
         {name: KafkaCoordinator(name, bridge, clock) for name in settings.coordinators},
         {
-            name: KafkaTransactionPartition(name, bridge, settings.of_partitions)
+            name: TransactionPartition(name, KafkaPartitionLeader(name, bridge), settings)
             for name in settings.partitions
         },
     )

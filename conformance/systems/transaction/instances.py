@@ -50,8 +50,8 @@ class ProducerInstances:
         """The answer to AddPartitionsToTxn comes."""
         instance = self.by_name[client]
         if not broker.has_partition(partition.topic_partition, instance.epoch):
-            raise ActionRefused(f"{partition.name} is not in the transaction of {client}")
-        self.by_name[client] = instance.with_added(partition.name)
+            raise ActionRefused(f"{partition.topic_partition.topic} is not in the transaction of {client}")
+        self.by_name[client] = instance.with_added(partition.topic_partition.topic)
 
     def send_batch(self, client: str, partition: str) -> None:
         """The application sends a record."""

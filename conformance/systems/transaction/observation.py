@@ -91,7 +91,7 @@ def append_of(append: InFlightAppend, origins: Origins) -> Value:
 
 def log_of(partition: TransactionPartition, origins: Origins) -> Value:
     """The records of a partition."""
-    return tuple(_logged(batch, origins) for batch in partition.batches)
+    return tuple(_logged(batch, origins) for batch in partition.leader.batches)
 
 
 def _logged(batch: BatchInLog, origins: Origins) -> Value:

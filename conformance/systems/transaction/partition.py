@@ -11,7 +11,7 @@ from conformance.systems.transaction.log_system import kind_of
 from conformance.systems.transaction.parts import (
     BatchInLog,
     SentMarker,
-    TransactionPartition,
+    TransactionLeader,
 )
 from conformance.systems.transaction.replica import follower_of, load_replica
 from conformance.systems.transaction.settings import PartitionSettings
@@ -29,15 +29,13 @@ _NO_SEQUENCE = -1
 _NO_ENTRY = -1
 
 
-class PartitionLeader(TransactionPartition):
+class PartitionLeader(TransactionLeader):
     """The rules are those of `impl.log` and its producer state manager."""
 
     def __init__(
         self, name: str, clock: Clock, settings: PartitionSettings, *, is_offsets: bool
     ) -> None:
-        super().__init__(
-            name, is_offsets=is_offsets, replicates_at_once=not settings.changes_leaders
-        )
+        self._is_offsets = is_offsets
         self._clock = clock
         self._settings = settings
         self._config = ProducerStateManagerConfig(
@@ -47,22 +45,23 @@ class PartitionLeader(TransactionPartition):
 
     @property
     def batches(self) -> Sequence[BatchInLog]:
-        """See `TransactionPartition.batches`."""
+        """See `TransactionLeader.batches`."""
         return [_logged(batch) for batch in self._log.batches()]
 
     @property
     def high_watermark(self) -> int:
-        """See `TransactionPartition.high_watermark`."""
+        """See `TransactionLeader.high_watermark`."""
         return self._log.high_watermark
 
     @property
     def entry_epoch(self) -> int:
-        """See `TransactionPartition.entry_epoch`."""
+        """See `TransactionLeader.entry_epoch`."""
         entry = self._entry
         return _NO_ENTRY if entry is None else entry.epoch
 
     @property
-    def _current_guard(self) -> VerificationGuard | None:
+    def guard(self) -> VerificationGuard | None:
+        """See `TransactionLeader.guard`."""
         entry = self._entry
         return None if entry is None else entry.guard
 
@@ -70,7 +69,8 @@ class PartitionLeader(TransactionPartition):
     def _entry(self) -> VerificationStateEntry | None:
         return self._log.producer_state_manager.verification_state_entry(PRODUCER_ID)
 
-    def _maybe_start_verification(self, batch: TransactionBatch) -> VerificationGuard | None:
+    def maybe_start_verification(self, batch: TransactionBatch) -> VerificationGuard | None:
+        """See `TransactionLeader.maybe_start_verification`."""
         guard = self._log.maybe_start_transaction_verification(
             PRODUCER_ID,
             _NO_SEQUENCE if self._is_offsets else batch.sequence,
@@ -79,7 +79,8 @@ class PartitionLeader(TransactionPartition):
         )
         return None if guard is SENTINEL else guard
 
-    def _append(self, batch: TransactionBatch, guard: object | None) -> None:
+    def append(self, batch: TransactionBatch, guard: object | None) -> None:
+        """See `TransactionLeader.append`."""
         assert guard is None or isinstance(guard, VerificationGuard)
         sequence = 0 if self._is_offsets else batch.sequence
         producer = ProducerInfo(PRODUCER_ID, batch.epoch, sequence)
@@ -95,7 +96,8 @@ class PartitionLeader(TransactionPartition):
         if self._log.log_end_offset == end:
             raise ActionRefused(f"{batch} is there already")
 
-    def _write_marker(self, sent: SentMarker) -> None:
+    def write_marker(self, sent: SentMarker) -> None:
+        """See `TransactionLeader.write_marker`."""
         records = EndTransactionMarker(sent.is_commit, sent.coordinator_epoch).memory_records(
             sent.start, PRODUCER_ID, sent.epoch
         )
@@ -105,18 +107,14 @@ class PartitionLeader(TransactionPartition):
         )
 
     def replicate(self) -> None:
-        """See `TransactionPartition.replicate`."""
+        """See `TransactionLeader.replicate`."""
         self._log.maybe_increment_high_watermark(LogOffsetMetadata(self._log.log_end_offset))
 
     def elect(self, end: int) -> None:
-        """See `TransactionPartition.elect`."""
+        """See `TransactionLeader.elect`."""
         watermark = self._log.high_watermark
         self._log = follower_of(self._log, end, self._config, self._clock)
         self._log.update_high_watermark(watermark)
-
-    def _restart(self) -> None:
-        """See `TransactionPartition.stop`."""
-        self.elect(self._log.log_end_offset)
 
 
 def _logged(batch: RecordBatch) -> BatchInLog:

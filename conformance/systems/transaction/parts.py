@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.shared.transaction.instance import TransactionBatch
+from conformance.systems.transaction.settings import TransactionSettings
 from impl.errors import Errors
 from impl.transaction.transaction_metadata import TxnTransitMetadata
 from impl.types import TopicPartition
@@ -261,21 +262,8 @@ class TransactionBatches:
         return sum(logged.epoch == epoch and not logged.is_marker for logged in self._batches)
 
 
-class TransactionPartition(ABC):
-    """The leader of a partition, and the batches that it verifies.
-
-    What is written to an offsets partition has no sequence, and comes from its coordinator.
-    """
-
-    def __init__(self, name: str, *, is_offsets: bool, replicates_at_once: bool) -> None:
-        self.name = name
-        self.topic_partition = TopicPartition(name, 0)
-        self._is_offsets = is_offsets
-        self._replicates_at_once = replicates_at_once
-        self._verifications: dict[TransactionBatch, Verification] = {}
-        self.is_leaderless = False
-
-    # ---- what Kafka's rules decide ---------------------------------------------------------
+class TransactionLeader(ABC):
+    """The leader of a partition that transactions write: what Kafka's rules decide."""
 
     @property
     @abstractmethod
@@ -294,19 +282,19 @@ class TransactionPartition(ABC):
 
     @property
     @abstractmethod
-    def _current_guard(self) -> object:
+    def guard(self) -> object:
         """The guard of that entry."""
 
     @abstractmethod
-    def _maybe_start_verification(self, batch: TransactionBatch) -> object | None:
+    def maybe_start_verification(self, batch: TransactionBatch) -> object | None:
         """The guard that the batch is given; None if it needs none."""
 
     @abstractmethod
-    def _append(self, batch: TransactionBatch, guard: object | None) -> None:
+    def append(self, batch: TransactionBatch, guard: object | None) -> None:
         """Append with that guard. ActionRefused if the batch is there."""
 
     @abstractmethod
-    def _write_marker(self, sent: SentMarker) -> None:
+    def write_marker(self, sent: SentMarker) -> None:
         """KafkaApis.handleWriteTxnMarkersRequest; before 4.2 the request has no version."""
 
     @abstractmethod
@@ -317,31 +305,48 @@ class TransactionPartition(ABC):
     def elect(self, end: int) -> None:
         """A follower leads that has the log up to `end`. Guards are not replicated."""
 
-    @abstractmethod
-    def _restart(self) -> None:
-        """The broker that led leads again, with the log that it had."""
+    def stop(self) -> None:
+        """Its broker stops; what else must hear of it hears."""
+
+    def restart(self) -> None:
+        """Its broker is back."""
+
+
+class TransactionPartition:
+    """A partition, and the batches that its leader verifies.
+
+    What is written to an offsets partition has no sequence, and comes from its coordinator.
+    """
+
+    def __init__(self, name: str, leader: TransactionLeader, settings: TransactionSettings) -> None:
+        self.topic_partition = TopicPartition(name, 0)
+        self.leader = leader
+        self._is_offsets = name in settings.offsets_partitions
+        self._replicates_at_once = not settings.of_partitions.changes_leaders
+        self._verifications: dict[TransactionBatch, Verification] = {}
+        self.is_leaderless = False
 
     def stop(self) -> None:
         """The broker that leads stops, and no other may lead. What it verified is over."""
-        self._restart()
+        self.leader.elect(len(self.leader.batches))
+        self.leader.stop()
         self.is_leaderless = True
 
     def restart(self) -> None:
         """The broker is back."""
+        self.leader.restart()
         self.is_leaderless = False
-
-    # ---- batches ---------------------------------------------------------------------------
 
     @property
     def verifications(self) -> list[Verification]:
         """Those whose guard still counts, in the order of their batches."""
-        guard = self._current_guard
+        guard = self.leader.guard
         known = (self._verifications[batch] for batch in sorted(self._verifications))
         return [verification for verification in known if verification.guard == guard]
 
     def start_verification(self, batch: TransactionBatch) -> None:
         """A batch arrives that must be verified."""
-        guard = self._maybe_start_verification(batch)
+        guard = self.leader.maybe_start_verification(batch)
         if guard is None:
             raise ActionRefused(f"{batch} needs no verification")
         self._verifications[batch] = Verification(batch, guard)
@@ -354,16 +359,16 @@ class TransactionPartition(ABC):
     def append(self, batch: TransactionBatch) -> None:
         """Append with the batch's guard; one that waits for the coordinator has none."""
         known = self._verifications.get(batch)
-        self._append(batch, known.guard if known is not None and known.is_verified else None)
+        self.leader.append(batch, known.guard if known is not None and known.is_verified else None)
         self._verifications.pop(batch, None)
         if self._replicates_at_once:
-            self.replicate()
+            self.leader.replicate()
 
     def write_marker(self, sent: SentMarker) -> None:
         """A marker arrives."""
-        self._write_marker(sent)
+        self.leader.write_marker(sent)
         if self._replicates_at_once:
-            self.replicate()
+            self.leader.replicate()
 
     def forget(self, batch: TransactionBatch) -> None:
         """The request is answered with an error."""
@@ -372,7 +377,10 @@ class TransactionPartition(ABC):
     @property
     def log(self) -> TransactionBatches:
         """What its log has."""
-        return TransactionBatches(self.batches, self.high_watermark, is_offsets=self._is_offsets)
+        leader = self.leader
+        return TransactionBatches(
+            leader.batches, leader.high_watermark, is_offsets=self._is_offsets
+        )
 
     def is_verifying(self, batch: TransactionBatch) -> bool:
         """Whether the batch, or another of its epoch, waits for the coordinator already."""

@@ -59,8 +59,14 @@ class TransactionSteps:
                 lambda c: self._appending(self._world.brokers[c].end_fence),
                 _nobody,
             ),
-            "AddPartitionOfClient": (self._add_partition_of_client, self._of_client),
-            "AddPartitionOfLeader": (self._add_partition_of_leader, self._of_batch),
+            "AddPartitionOfClient": (
+                self._add_partition_of_client,
+                lambda _c, client, _p: self._world.origin_of_client(client),
+            ),
+            "AddPartitionOfLeader": (
+                self._add_partition_of_leader,
+                lambda c, p: self._world.origin_of_batch(c, p),
+            ),
             "Verify": (self._verify, _nobody),
             "HandleEndTxn": (self._handle_end_txn, lambda _c, t, _commits: StepOrigin(request=t)),
             "AcknowledgeAppend": (
@@ -78,8 +84,8 @@ class TransactionSteps:
             "StartVerification": (self._start_verification, _nobody),
             "AppendBatch": (self._append_batch, _nobody),
             "WriteMarker": (self._write_marker, _nobody),
-            "Replicate": (lambda p: self._world.partitions[p].replicate(), _nobody),
-            "ElectLeader": (lambda p, end: self._world.partitions[p].elect(end), _nobody),
+            "Replicate": (lambda p: self._world.partitions[p].leader.replicate(), _nobody),
+            "ElectLeader": (lambda p, end: self._world.partitions[p].leader.elect(end), _nobody),
             "StopLeader": (lambda p: self._world.partitions[p].stop(), _nobody),
             "RestartLeader": (self._restart_leader, _nobody),
             "StartVerificationOfOvertaking": (self._start_verification, _nobody),
@@ -128,12 +134,6 @@ class TransactionSteps:
         self._world.clients.take_end(client, broker, self._world.is_acknowledged)
 
     # ---- coordinators ----------------------------------------------------------------------
-
-    def _of_client(self, _name: str, client: str, _partition: str) -> StepOrigin:
-        return StepOrigin(txn=self._world.clients.by_name[client].txn)
-
-    def _of_batch(self, name: str, partition: str) -> StepOrigin:
-        return StepOrigin(txn=self._world.waiting(name, partition)[0].txn)
 
     def _init_producer_id(self, name: str, client: str) -> None:
         self._appending(lambda: self._world.brokers[name].init_producer_id(client))

@@ -46,11 +46,15 @@ def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> Tran
     """Those of `impl`. Each partition is led by a broker of its own: each marker is a request."""
 
     partitions = {
-        name: PartitionLeader(
+        name: TransactionPartition(
             name,
-            clock,
-            settings.of_partitions,
-            is_offsets=name in settings.offsets_partitions,
+            PartitionLeader(
+                name,
+                clock,
+                settings.of_partitions,
+                is_offsets=name in settings.offsets_partitions,
+            ),
+            settings,
         )
         for name in settings.partitions
     }
@@ -91,6 +95,14 @@ class TransactionWorld:
         """The open transaction has taken longer than its time-out."""
         self._clock.sleep(TIMEOUT_MS + 1)
 
+    def origin_of_client(self, client: str) -> StepOrigin:
+        """Of a request of an instance: its transaction."""
+        return StepOrigin(txn=self.clients.by_name[client].txn)
+
+    def origin_of_batch(self, name: str, partition: str) -> StepOrigin:
+        """Of a request of a partition's leader: the transaction of the batch that waits."""
+        return StepOrigin(txn=self.waiting(name, partition)[0].txn)
+
     def origin_of_append(self, name: str, tenure: int) -> StepOrigin:
         """A completion is prepared as the decision is applied."""
         for append in self.state.in_flight:
@@ -127,8 +139,10 @@ class TransactionWorld:
                 "requests": self.network.requests(),
                 "clients": self.clients.observe(),
                 "log": make_function({name: log_of(p, origins) for name, p in leaders}),
-                "highWatermark": make_function({name: p.high_watermark for name, p in leaders}),
-                "entry": make_function({name: p.entry_epoch for name, p in leaders}),
+                "highWatermark": make_function(
+                    {name: p.leader.high_watermark for name, p in leaders}
+                ),
+                "entry": make_function({name: p.leader.entry_epoch for name, p in leaders}),
                 "verifying": frozenset(
                     verification_of(v) for _, p in leaders for v in p.verifications
                 ),
