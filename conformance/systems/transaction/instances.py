@@ -48,10 +48,10 @@ class ProducerInstances:
 
     def take_added(self, client: str, broker: Coordinator, partition: TransactionPartition) -> None:
         """The answer to AddPartitionsToTxn comes."""
-        instance = self.by_name[client]
-        if not broker.has_partition(partition.topic_partition, instance.epoch):
-            raise ActionRefused(f"{partition.topic_partition.topic} is not in the transaction of {client}")
-        self.by_name[client] = instance.with_added(partition.topic_partition.topic)
+        instance, topic_partition = self.by_name[client], partition.topic_partition
+        if not broker.has_partition(topic_partition, instance.epoch):
+            raise ActionRefused(f"{topic_partition} is not in the transaction of {client}")
+        self.by_name[client] = instance.with_added(topic_partition.topic)
 
     def send_batch(self, client: str, partition: str) -> None:
         """The application sends a record."""

@@ -116,6 +116,12 @@ class PartitionLeader(TransactionLeader):
         self._log = follower_of(self._log, end, self._config, self._clock)
         self._log.update_high_watermark(watermark)
 
+    def stop(self) -> None:
+        """Nothing of `impl` but the coordinators' view of leaders knows it."""
+
+    def restart(self) -> None:
+        """See `stop`."""
+
 
 def _logged(batch: RecordBatch) -> BatchInLog:
     is_marker = batch.is_control_batch

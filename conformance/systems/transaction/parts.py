@@ -305,9 +305,11 @@ class TransactionLeader(ABC):
     def elect(self, end: int) -> None:
         """A follower leads that has the log up to `end`. Guards are not replicated."""
 
+    @abstractmethod
     def stop(self) -> None:
         """Its broker stops; what else must hear of it hears."""
 
+    @abstractmethod
     def restart(self) -> None:
         """Its broker is back."""
 
