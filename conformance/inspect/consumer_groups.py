@@ -298,6 +298,8 @@ class _ConsumerNaming:
     members: Mapping[str, str]
     instances: tuple[str, ...]
     partitions: Mapping[str, int]
+    hashed: frozenset[Value]
+    """The partitions that the target must have: of these the group's hash is made."""
 
     @classmethod
     def of(cls, groups: tuple[ConsumerGroupState, ...], wanted: tuple[str, ...]) -> _ConsumerNaming:
@@ -316,7 +318,7 @@ class _ConsumerNaming:
         further = {p for group in groups for p in _mentioned(group)} - {*wanted}
         numbers = {partition: n for n, partition in enumerate((*wanted, *sorted(further)))}
         members = {name: f"m{number}" for number, name in enumerate(names, 1)}
-        return cls(members, tuple(instances), numbers)
+        return cls(members, tuple(instances), numbers, frozenset(range(len(wanted))))
 
     def values(self, spec: Spec, group: ConsumerGroupState) -> dict[str, Value]:
         """The coordinator's variables."""
@@ -334,6 +336,7 @@ class _ConsumerNaming:
             "groupEpoch": group.epoch or 0,
             "assignmentEpoch": group.assignment_epoch,
             "target": make_function(targets),
+            "hashed": self.hashed,
             **{
                 variable: make_function({short: member[part] for short, member in members.items()})
                 for variable, part in _MEMBER.items()
