@@ -40,6 +40,11 @@ class PortScript(ABC):
         asserted = list(self._then())
         if not (steps and steps[-1] and asserted):
             names = ", ".join(sorted(name for name, _, _ in self.scene.differing()))
+            if not names:
+                raise Unsayable(
+                    "its last step is refused: it does not end where an implementation's state "
+                    "differs"
+                )
             raise Unsayable(f"nobody sees at a port what differs at its end: {names}")
         *given, when = steps
         yield from self._start()
