@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from uuid import UUID
@@ -256,19 +256,14 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
             raise ActionRefused(f"{running} has no interruption {point}")
         if point > 1:
             self.apply(running)
-            self._try(between)
+            _try(self.apply, between)
             return ""
         member = self.members[str(running.args[0])]
         assert isinstance(member, JavaConsumer), "all members are"
         member.begin_reconciliation()
-        self._try(between)
+        _try(self.apply, between)
         member.end_reconciliation()
         return "between the reconciliation and the application's poll"
-
-    def _try(self, action: Action) -> None:
-        """What the step that came first has left no reason for is left out."""
-        with suppress(ActionRefused):
-            self.apply(action)
 
     def _new_member(self, name: str, instance: str | None) -> JavaConsumer:
         return JavaConsumer(
@@ -287,6 +282,12 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
         member.commit_frame = frame
         answer = _read(_COMMIT, frame)
         return commit_answer(answer, sent, member.offset, _stored(self._bridge.offsets, sent))
+
+
+def _try(apply: Callable[[Action], None], action: Action) -> None:
+    """What the step that came first has left no reason for is left out."""
+    with suppress(ActionRefused):
+        apply(action)
 
 
 def _inside(group: _BridgeConsumerGroup | None) -> GroupInside:

@@ -23,6 +23,7 @@ from conformance.systems.transaction.parts import (
     BatchInLog,
     InFlightAppend,
     KnownTransaction,
+    PartitionOutages,
     SentMarker,
     TransactionPartition,
 )
@@ -389,22 +390,29 @@ class KafkaTransactionPartition(TransactionPartition):
         """See `TransactionPartition.elect`."""
         self._tell("txn_elect_leader", end=end)
 
-    def _restart(self) -> None:
-        """See `TransactionPartition.stop`."""
-        self.elect(len(self.batches))
-
-    def stop(self) -> None:
-        """See `TransactionPartition.stop`: the controller's record says so."""
-        super().stop()
-        self._bridge.tell("txn_stop_leader", metadata=self._number)
-
-    def restart(self) -> None:
-        """See `TransactionPartition.restart`."""
-        super().restart()
-        self._bridge.tell("txn_restart_leader", metadata=self._number)
-
     def _tell(self, command: str, **members: object) -> None:
         self._bridge.tell(command, partition=self._number, **members)
+
+
+class KafkaPartitionOutages(PartitionOutages):
+    """The same, as the controller's records tell it to the coordinators' metadata cache."""
+
+    def __init__(self, bridge: _Bridge) -> None:
+        super().__init__()
+        self._bridge = bridge
+
+    def stop(self, partition: TransactionPartition) -> None:
+        """See `PartitionOutages.stop`."""
+        super().stop(partition)
+        self._tell("txn_stop_leader", partition)
+
+    def restart(self, partition: TransactionPartition) -> None:
+        """See `PartitionOutages.restart`."""
+        super().restart(partition)
+        self._tell("txn_restart_leader", partition)
+
+    def _tell(self, command: str, partition: TransactionPartition) -> None:
+        self._bridge.tell(command, metadata=self._bridge.number_of(partition.topic_partition))
 
 
 def _parts(
@@ -418,6 +426,7 @@ def _parts(
             name: KafkaTransactionPartition(name, bridge, settings.of_partitions)
             for name in settings.partitions
         },
+        KafkaPartitionOutages(bridge),
     )
 
 

@@ -27,6 +27,10 @@ OFFERABLE = frozenset(
 
 def candidates(world: TransactionWorld) -> Iterator[Action]:
     """What is worth trying. A batch arrives in the order of its sequences."""
+
+    def has_leader(partition: str) -> bool:
+        return partition not in world.outages.leaderless
+
     for name, broker in world.brokers.items():
         yield Action("Load", (name,))
         yield from (Action("Verify", (name, p)) for p in world.partitions)
@@ -35,14 +39,14 @@ def candidates(world: TransactionWorld) -> Iterator[Action]:
     for batch in world.network.batches:
         leader = world.partitions[batch.partition]
         args = (batch.partition, batch.txn, batch.sequence)
-        if leader.log.has_place_for(batch) and not leader.is_leaderless:
+        if leader.log.has_place_for(batch) and has_leader(batch.partition):
             yield Action("AppendBatch", args)
             if leader.log.is_next(batch) and not leader.is_verifying(batch):
                 yield Action("StartVerification", args)
     for sent in world.network.markers.values():
         leader = world.partitions[sent.partition]
         copies = leader.log.copies_of_marker(sent)
-        if copies < world.settings.max_copies and not leader.is_leaderless:
+        if copies < world.settings.max_copies and has_leader(sent.partition):
             txn, epoch = world.network.txn_of(sent), sent.coordinator_epoch
             yield Action("WriteMarker", (sent.partition, txn, epoch))
 

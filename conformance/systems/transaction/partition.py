@@ -114,10 +114,6 @@ class PartitionLeader(TransactionPartition):
         self._log = follower_of(self._log, end, self._config, self._clock)
         self._log.update_high_watermark(watermark)
 
-    def _restart(self) -> None:
-        """See `TransactionPartition.stop`."""
-        self.elect(self._log.log_end_offset)
-
 
 def _logged(batch: RecordBatch) -> BatchInLog:
     is_marker = batch.is_control_batch

@@ -273,7 +273,6 @@ class TransactionPartition(ABC):
         self._is_offsets = is_offsets
         self._replicates_at_once = replicates_at_once
         self._verifications: dict[TransactionBatch, Verification] = {}
-        self.is_leaderless = False
 
     # ---- what Kafka's rules decide ---------------------------------------------------------
 
@@ -316,19 +315,6 @@ class TransactionPartition(ABC):
     @abstractmethod
     def elect(self, end: int) -> None:
         """A follower leads that has the log up to `end`. Guards are not replicated."""
-
-    @abstractmethod
-    def _restart(self) -> None:
-        """The broker that led leads again, with the log that it had."""
-
-    def stop(self) -> None:
-        """The broker that leads stops, and no other may lead. What it verified is over."""
-        self._restart()
-        self.is_leaderless = True
-
-    def restart(self) -> None:
-        """The broker is back."""
-        self.is_leaderless = False
 
     # ---- batches ---------------------------------------------------------------------------
 
@@ -381,3 +367,19 @@ class TransactionPartition(ABC):
             or not (self._is_offsets or known.is_verified or known.batch.epoch != batch.epoch)
             for known in self.verifications
         )
+
+
+class PartitionOutages:
+    """Partitions without a leader: the broker that led has stopped, and no other is in sync."""
+
+    def __init__(self) -> None:
+        self.leaderless: frozenset[str] = frozenset()
+
+    def stop(self, partition: TransactionPartition) -> None:
+        """It will come back with its log; what it verified is over."""
+        partition.elect(len(partition.batches))
+        self.leaderless |= {partition.name}
+
+    def restart(self, partition: TransactionPartition) -> None:
+        """The broker is back."""
+        self.leaderless -= {partition.name}

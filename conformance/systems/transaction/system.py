@@ -80,13 +80,19 @@ class TransactionSteps:
             "WriteMarker": (self._write_marker, _nobody),
             "Replicate": (lambda p: self._world.partitions[p].replicate(), _nobody),
             "ElectLeader": (lambda p, end: self._world.partitions[p].elect(end), _nobody),
-            "StopLeader": (lambda p: self._world.partitions[p].stop(), _nobody),
-            "RestartLeader": (self._restart_leader, _nobody),
+            "StopLeader": (
+                lambda p: self._world.outages.stop(self._world.partitions[p]),
+                _nobody,
+            ),
+            "RestartLeader": (lambda p: self._world.restart(p), _nobody),
             "StartVerificationOfOvertaking": (self._start_verification, _nobody),
-            "RefuseVerification": (self._refusing(refuse_verification), _nobody),
-            "RefuseBatch": (self._refusing(refuse_batch), _nobody),
-            "DeliverOutdatedMarker": (self._refusing(deliver_outdated_marker), _nobody),
-            "RefuseAddPartition": (self._refusing(refuse_add_partition), _nobody),
+            "RefuseVerification": (lambda *args: refuse_verification(self._world, *args), _nobody),
+            "RefuseBatch": (lambda *args: refuse_batch(self._world, *args), _nobody),
+            "DeliverOutdatedMarker": (
+                lambda *args: deliver_outdated_marker(self._world, *args),
+                _nobody,
+            ),
+            "RefuseAddPartition": (lambda *args: refuse_add_partition(self._world, *args), _nobody),
         }
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -233,15 +239,6 @@ class TransactionSteps:
     def _write_marker(self, partition: str, txn: int, coordinator_epoch: int) -> None:
         sent = self._world.network.marker(partition, txn, coordinator_epoch)
         self._world.partitions[partition].write_marker(sent)
-
-    def _restart_leader(self, partition: str) -> None:
-        """Coordinators that have waited for it send their markers."""
-        self._world.partitions[partition].restart()
-        for broker in self._world.brokers.values():
-            self._world.network.send_markers(broker.sent_markers())
-
-    def _refusing(self, refuse: Callable[..., None]) -> Callable[..., None]:
-        return lambda *args: refuse(self._world, *args)
 
 
 class TransactionSystem(RewindingSystem, TransactionSteps):

@@ -21,6 +21,7 @@ from conformance.systems.transaction.observation import (
 from conformance.systems.transaction.partition import PartitionLeader
 from conformance.systems.transaction.parts import (
     Coordinator,
+    PartitionOutages,
     StatePartition,
     TransactionPartition,
 )
@@ -40,6 +41,7 @@ class TransactionParts:
     state: StatePartition
     brokers: Mapping[str, Coordinator]
     partitions: Mapping[str, TransactionPartition]
+    outages: PartitionOutages
 
 
 def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> TransactionParts:
@@ -55,8 +57,10 @@ def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> Tran
         for name in settings.partitions
     }
 
+    outages = PartitionOutages()
+
     def leader_of(partition: TopicPartition) -> int:
-        if partitions[partition.topic].is_leaderless:
+        if partition.topic in outages.leaderless:
             return NO_LEADER
         return settings.partitions.index(partition.topic)
 
@@ -66,7 +70,7 @@ def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> Tran
         name: CoordinatorBroker(name, state, leader_of, clock, config)
         for name in settings.coordinators
     }
-    return TransactionParts(state, brokers, partitions)
+    return TransactionParts(state, brokers, partitions, outages)
 
 
 class TransactionWorld:
@@ -79,6 +83,7 @@ class TransactionWorld:
         self.origins: dict[int, StepOrigin] = {}
         self._clock = clock
         self.state, self.brokers, self.partitions = parts.state, parts.brokers, parts.partitions
+        self.outages = parts.outages
         self.network = TransactionNetwork(settings.late, self.origins)
         self.clients = ProducerInstances(settings.clients, self.network, settings.version)
 
@@ -90,6 +95,12 @@ class TransactionWorld:
     def time_out(self) -> None:
         """The open transaction has taken longer than its time-out."""
         self._clock.sleep(TIMEOUT_MS + 1)
+
+    def restart(self, partition: str) -> None:
+        """The partition has a leader again: coordinators that have waited send their markers."""
+        self.outages.restart(self.partitions[partition])
+        for broker in self.brokers.values():
+            self.network.send_markers(broker.sent_markers())
 
     def origin_of_append(self, name: str, tenure: int) -> StepOrigin:
         """A completion is prepared as the decision is applied."""
@@ -132,6 +143,6 @@ class TransactionWorld:
                 "verifying": frozenset(
                     verification_of(v) for _, p in leaders for v in p.verifications
                 ),
-                "leaderless": frozenset(name for name, p in leaders if p.is_leaderless),
+                "leaderless": self.outages.leaderless,
             }
         )
