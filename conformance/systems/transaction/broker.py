@@ -147,14 +147,18 @@ class CoordinatorBroker:
         self._tasks.run("end-fence")
 
     def add_partition(self, partition: TopicPartition, epoch: int) -> None:
-        """See `Coordinator.add_partition`."""
+        """See `Coordinator.add_partition`. What its append comes to is nobody's answer here."""
+        answers: list[Errors] = []
         self._coordinator.handle_add_partitions_to_transaction(
             TRANSACTIONAL_ID,
             ProducerIdAndEpoch(PRODUCER_ID, epoch),
             frozenset({partition}),
             self._version,
-            _raise,
+            answers.append,
         )
+        refusal = next((error for error in answers if error is not Errors.NONE), None)
+        if refusal is not None:
+            raise refusal.exception()
 
     def has_partition(self, partition: TopicPartition, epoch: int) -> bool:
         """See `Coordinator.has_partition`."""
@@ -209,8 +213,3 @@ class CoordinatorBroker:
     def complete_transaction(self) -> None:
         """See `Coordinator.complete_transaction`."""
         self._tasks.run("write-txn-completion")
-
-
-def _raise(error: Errors) -> None:
-    if error is not Errors.NONE:
-        raise error.exception()
