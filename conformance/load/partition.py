@@ -1,9 +1,9 @@
 """The records of one partition of an internal topic, read from its folder.
 
-Of offsets that a group commits one after the other only the first, the last of each partition, and
-those beside tombstones are kept. What a commit changes is its own entry, and that there is a group.
-No other record of the group lies between them, so a load of any compaction comes to the same with
-and without the others.
+Of offsets that a group commits one after the other only the first, the last of each partition,
+those beside tombstones, and whatever a load may not be able to read are kept. What a commit changes
+is its own entry, and that there is a group. No other record of the group lies between them, so a
+load of any compaction comes to the same with and without the others.
 
 Source: org.apache.kafka.coordinator.common.runtime.CoordinatorLoaderImpl: what a loader hands over.
 """
@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from struct import calcsize, unpack_from
 
 import msgspec
 
@@ -97,13 +98,17 @@ def read_partition(folder: Path, *, whole: bool = False) -> PartitionLog:
     return PartitionLog(log.records(), reader.size, tuple(reader.damage), log.count)
 
 
+_Commit = tuple[int, int | None]
+"""A commit's number, and the version of its value if nothing is wrong with it."""
+
+
 class _KeptRecords:
     """The records that are kept; memory grows with the keys of a log, hardly with its commits."""
 
     def __init__(self) -> None:
         self._kept: list[LoggedRecord | None] = []
-        self._runs: dict[bytes, dict[bytes, int]] = defaultdict(dict)
-        """By group: where the last commit of each key is, and the first of all under no key."""
+        self._runs: dict[bytes, dict[bytes, _Commit]] = defaultdict(dict)
+        """By group: the last commit of each key, and the first of all under no key."""
         self._open: dict[int, set[bytes]] = defaultdict(set)
         """By producer: groups in its transaction."""
         self._keys: dict[bytes, tuple[bytes, bool]] = {}
@@ -134,15 +139,17 @@ class _KeptRecords:
             return
         self._runs.pop(group, None)
 
-    def _extend(self, run: dict[bytes, int], record: LoggedRecord, number: int) -> None:
-        run.setdefault(_FIRST, number)
+    def _extend(self, run: dict[bytes, _Commit], record: LoggedRecord, number: int) -> None:
         if record.value is None:  # where the tombstone is cleaned away, the commit before it counts
+            run.setdefault(_FIRST, (number, None))
             run.pop(record.key, None)
             return
+        version = commit_version(record.value)
+        first, _ = run.setdefault(_FIRST, (number, version))
         older = run.get(record.key)
-        if older is not None and older != run[_FIRST]:
-            self._kept[older] = None
-        run[record.key] = number
+        if older is not None and older[0] != first and version is not None and older[1] == version:
+            self._kept[older[0]] = None
+        run[record.key] = number, version
 
     def _read(self, key: bytes) -> tuple[bytes, bool]:
         self._keys[key] = read = group_of(key), is_offset_key(key)
@@ -165,6 +172,31 @@ def is_offset_key(key: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+_FRONT = {0: ">2xqh", 1: ">2xqh", 2: ">2xqh", 3: ">2xqih"}
+"""Of an OffsetCommitValue by its version: up to the length of the metadata."""
+_BEHIND = {0: 8, 1: 16, 2: 8, 3: 8}
+"""Bytes behind the metadata."""
+
+
+def commit_version(value: bytes) -> int | None:
+    """The version of an OffsetCommitValue; None of one that a load may not get past.
+
+    Of the flexible version 4 nothing is said: its values are all looked at.
+    """
+    version = int.from_bytes(value[:2], "big", signed=True)
+    front = _FRONT.get(version)
+    if front is None or len(value) < (start := calcsize(front)):
+        return None
+    length = unpack_from(front, value)[-1]
+    if length < 0 or len(value) != start + length + _BEHIND[version]:
+        return None
+    try:
+        value[start : start + length].decode()
+    except UnicodeDecodeError:
+        return None
+    return version
 
 
 class SegmentReader:

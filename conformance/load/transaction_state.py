@@ -25,6 +25,8 @@ _STATUSES = (
     "PrepareEpochFence",
 )  # fmt: skip
 """By number: TransactionState."""
+_VERSIONS = range(3)
+"""Of transactions."""
 
 
 class TransactionReader:
@@ -72,8 +74,15 @@ class TransactionReader:
                 )
             )
             readable.append(_readable(name, record, type_, status, why))
-        kept = tuple(record for record, _, _ in entries)
-        return UnitRecords(name, kept, tuple(meanings), tuple(readable), compaction_shape(kept))
+        numbered = _telling(meanings)
+        kept = tuple(entries[number][0] for number in numbered)
+        return UnitRecords(
+            name,
+            kept,
+            tuple(meanings[number] for number in numbered),
+            tuple(readable[number] for number in numbered),
+            compaction_shape(kept),
+        )
 
     def _value(self, value: bytes) -> tuple[str, Mapping[str, Any], str]:
         version = int.from_bytes(value[:2], "big", signed=True)
@@ -85,6 +94,31 @@ class TransactionReader:
             return "Transaction", self._values.decode_at(version, value, 2)[0], ""
         except DataError as error:
             return "Unreadable", {}, str(error)
+
+
+def _telling(meanings: Sequence[Fn]) -> list[int]:
+    """The first record, the last, and those that are, or stand beside, no plain state.
+
+    A plain state takes the place of the one before it: loads come to the same without the others.
+    """
+    plain = [_is_plain(meaning) for meaning in meanings]
+    last = len(meanings) - 1
+    return [
+        number
+        for number in range(len(meanings))
+        if number in (0, last) or not all(plain[number - 1 : number + 2])
+    ]
+
+
+def _is_plain(meaning: Fn) -> bool:
+    """Whether every release takes it."""
+    return (
+        meaning["type"] == "Transaction"
+        and meaning["value"] != 0
+        and meaning["status"] in range(len(_STATUSES))
+        and (meaning["status"] == 0 or meaning["listed"] is True)
+        and meaning["version"] in _VERSIONS
+    )
 
 
 def _readable(name: str, record: LoggedRecord, type_: str, status: int, why: str) -> str:

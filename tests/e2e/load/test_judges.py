@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,18 @@ def committed_logs() -> Iterator[list[Batch | TransactionBatch]]:
     chance = random.Random(12)
     for number in range(LOGS):
         kinds = ("offset",) * 6 + (("consumer",), ("streams",), ("classic",))[number % 3]
-        yield [_batch(chance, kinds, number) for _ in range(chance.randrange(8, 20))]
+        batches = [_batch(chance, kinds, number) for _ in range(chance.randrange(8, 20))]
+        if number % 4 == 0:
+            bent = [_unreadable(chance, offset("g0", 0, number))]
+            batches.insert(chance.randrange(len(batches)), bent)
+        yield batches
+
+
+def _unreadable(chance: random.Random, commit: Written) -> Written:
+    """Of a version that no release has, or too short."""
+    return chance.choice(
+        [replace(commit, prefix=b"\x00\x09"), replace(commit, cut=1), replace(commit, cut=5)]
+    )
 
 
 def test_commits_that_are_left_out_change_no_answer(

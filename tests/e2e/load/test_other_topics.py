@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from conformance.cli.main import app
 from conformance.errors import ExitCode
 from conformance.kafka.jars import kafka_jars
+from conformance.load import transaction_state
 from conformance.load.classes import release_classes
 from conformance.load.judgement import LoadAnswer, ReleaseVerdict, judge_release
 from conformance.load.partition import read_partition
@@ -110,6 +111,34 @@ def test_both_judges_agree(
         unit.answer for verdict in verdicts for unit in verdict.units
     }
     assert sum(unit.compared for verdict in verdicts for unit in verdict.units) > 4 * LOGS
+
+
+def test_states_that_are_left_out_change_no_answer(
+    writer: LogWriter,
+    specifications: Specifications,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jars = kafka_jars(RELEASES[-1]).classpath
+    logs = [
+        read_partition(folder, whole=True)
+        for folder in written(writer, tmp_path, _transaction_batch)
+    ]
+
+    def answers() -> list[dict[str, tuple[LoadAnswer, set[str]]]]:
+        verdicts = [
+            judge_release(log, RELEASES[0], jars, specifications, None, TRANSACTIONS)
+            for log in logs
+        ]
+        return [
+            {unit.name: (unit.answer, {fault.rule for fault in unit.faults}) for unit in each.units}
+            for each in verdicts
+        ]
+
+    kept = answers()
+    monkeypatch.setattr(transaction_state, "_telling", lambda meanings: list(range(len(meanings))))
+
+    assert answers() == kept
 
 
 def transaction_log(writer: LogWriter, folder: Path) -> Path:
