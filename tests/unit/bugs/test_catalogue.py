@@ -305,7 +305,7 @@ def test_what_a_built_in_fault_names_exists(fault: Fault) -> None:
         pytest.param(
             "A",
             "1 2 4 5 7 8 10 11 13 14 16 17 19 20 22 23 25 26 28 29 31 32 34 35 37 38 40 41 43 44 "
-            "46 47",
+            "46 47 48",
             id="replication",
         ),
         pytest.param("B", "1 2 4 5 7 8 10 11 13 14 16 17 19 20", id="purgatory"),
