@@ -111,7 +111,7 @@ def test_nothing_waits_for_a_timer_that_was_interrupted_while_it_started(
 
 
 def test_tests_of_impl_run_against_the_faulty_copy(catalogue: Catalogue) -> None:
-    fault = the_fault(catalogue, "A25")
+    fault = the_fault(catalogue, "M2")
     assert fault.unseen is not None
     other = "tests/unit/impl/fetcher/test_fetcher_rules.py::test_partitions_take_turns"
     blind = msgspec.structs.replace(fault, unseen=BlindSpot(fault.unseen.reason, (other,)))
