@@ -126,5 +126,5 @@ def test_it_finds_a_historical_bug(installed: Installed) -> None:
 
 
 def test_a_bug_that_only_tests_of_the_checkout_see_is_not_judged(installed: Installed) -> None:
-    report = json.loads(installed.kconform("bugs", "A13", "--json", code=3))
+    report = json.loads(installed.kconform("bugs", "M2", "--json", code=3))
     assert "its tests are not here: they belong to a checkout" in report["findings"][0]["message"]
