@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import itertools
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
 from uuid import UUID
 
@@ -224,11 +223,6 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
         return self._bridge.group
 
 
-_RECONCILED = "Assign"
-_IN_BACKGROUND = frozenset({"ReceiveAnswer", "SendHeartbeat", "ReceiveCommit"})
-"""Steps of a consumer that its application does not take."""
-
-
 class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
     """The same with members that are Kafka's Java consumers, in this JVM or in another one."""
 
@@ -241,23 +235,17 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
     # ---- Interruptible: the background thread and the application of one consumer ------------
 
     voluntary: frozenset[str] = frozenset()
-
-    unconditional: frozenset[str] = frozenset({"Assign"})
-    """What was begun is taken although an answer has disabled it. From 4.3 on that is
-    stale-assignment, which no operator of the specification says: its saved path shows it. Before,
-    the membership manager alone lags, until it has joined again.
-    """
+    unconditional: frozenset[str] = frozenset()
 
     def make_interruptible(self) -> bool:
         """A consumer's reconciliation begins in one thread and goes on in the other."""
         return True
 
-    def concurrent(self, running: Action, between: Action) -> bool:
-        """The application takes an assignment that the background thread of its consumer has
-        begun, and that goes on meanwhile.
+    def concurrent(self, _running: Action, _between: Action) -> bool:
+        """None is searched for. What is known (stale-assignment) no operator of the specification
+        says, so that no table could set it aside; its saved path shows it.
         """
-        is_own = running.args[:1] == between.args[:1]
-        return is_own and running.name == _RECONCILED and between.name in _IN_BACKGROUND
+        return False
 
     def in_parts(self, _running: Action, _between: Action) -> bool:
         """What comes out is what one of the two orders gives."""
@@ -268,17 +256,13 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
 
         ActionRefused for an action other than `Assign`, which has this one interruption.
         """
-        if running.name != _RECONCILED:
+        if running.name != "Assign" or point != 1:
             raise ActionRefused(f"{running} has no interruption {point}")
-        if point > 1:
-            self.apply(running)
-            _let(self, between)
-            return ""
         member = self.members[str(running.args[0])]
         assert isinstance(member, JavaConsumer), "all members are"
         member.begin_reconciliation()
-        _let(self, between)
-        member.end_reconciliation()
+        self.apply(between)
+        member.poll()
         return "between the reconciliation and the application's poll"
 
     def _new_member(self, name: str, instance: str | None) -> JavaConsumer:
@@ -304,12 +288,6 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
         member.commit_frame = frame
         answer = _read(_COMMIT, frame)
         return commit_answer(answer, sent, member.offset, _stored(self._bridge.offsets, sent))
-
-
-def _let(system: JavaConsumerGroupSystem, action: Action) -> None:
-    """What the step that came first has left no reason for is left out."""
-    with suppress(ActionRefused):
-        system.apply(action)
 
 
 def _member_group(settings: ConsumerSettings) -> MemberGroup:

@@ -149,10 +149,6 @@ class JavaConsumer:
         """
         self._run("begin_reconciliation")
 
-    def end_reconciliation(self) -> None:
-        """The application polls, up to onPartitionsLost if the consumer was fenced meanwhile."""
-        self._run("end_reconciliation")
-
     def poll(self) -> None:
         """KafkaConsumer.poll calls back what waits."""
         self._run("poll")

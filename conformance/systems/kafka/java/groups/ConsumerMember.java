@@ -216,13 +216,6 @@ final class ConsumerMember {
     }
   }
 
-  /** The same up to onPartitionsLost, which is a step of its own. */
-  void endReconciliation() {
-    while (!events.isEmpty() && !callsBack("ON_PARTITIONS_LOST")) {
-      runCallback();
-    }
-  }
-
   /** KafkaConsumer.unsubscribe with its callback, up to the last heartbeat. */
   void leave() {
     Kafka.call(membership, "leaveGroup");

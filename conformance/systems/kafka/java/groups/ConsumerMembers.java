@@ -42,7 +42,6 @@ final class ConsumerMembers {
       case "consumer_begin_reconciliation" -> member.beginReconciliation();
       case "consumer_revoke" -> member.revoke();
       case "consumer_assign" -> member.assign();
-      case "consumer_end_reconciliation" -> member.endReconciliation();
       case "consumer_poll" -> member.poll();
       case "consumer_leave" -> member.leave();
       case "consumer_commit" -> member.commit(command.get("offset").asLong());
