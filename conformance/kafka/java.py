@@ -94,5 +94,5 @@ def _compile(
         words = (answer.stderr + answer.stdout).strip()
         raise EnvironmentProblem(
             "The Java sources that drive Kafka do not compile against these jars; they are of a "
-            f"version that kconform does not know. The compiler says:\n{words[-3000:]}"
+            f"version that kconform does not know. The compiler says:\n{words[-3000:].strip()}"
         )

@@ -99,8 +99,9 @@ def test_what_is_false_along_a_saved_path_is_what_the_table_says_breaks(
             for taken, after in spec.successors(before)
             if taken == action
         ]
-        # With the deviation the last step of a path that ends where it begins may not be enabled.
-        assert steps or action is saved.actions[-1], action
+        if not steps and deviation.specification == "Transactions":
+            break  # a request that must be refused is taken, with the deviation, by another step
+        assert steps, action
         false |= {
             name
             for name in judged.check.invariants
