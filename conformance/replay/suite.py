@@ -258,19 +258,27 @@ class _Run:
         """Drive the suspects, those first that were in time; what is left when enough tests have
         diverged is not run."""
         suspects, self._suspects = self._suspects, {}
+        spoiled_before = self._spoiled
+        for number, (outcome, tries) in sorted(suspects.items(), key=_late_last):
+            if self._final >= self._stop_after:
+                break
+            is_driven = self._spoiled - spoiled_before < _MOST_SPOILED
+            self._count_alone(number, outcome, tries, is_driven=is_driven)
+
+    def _count_alone(
+        self, number: int, outcome: PathResult, tries: int, *, is_driven: bool
+    ) -> None:
+        """With a system of its own: a test before it may have left something behind, and whoever
+        replays its saved path meets nothing of that."""
         system = self._make_system()
         try:
             driver = Driver(system, self._oracle)
             driver.be_alone()
-            spoiled_before = self._spoiled
-            for number, (outcome, tries) in sorted(suspects.items(), key=_late_last):
-                if self._final >= self._stop_after:
-                    break
-                if self._spoiled - spoiled_before < _MOST_SPOILED:
-                    believed = TRIES if outcome.late else 1  # those beside others count too
-                    outcome, further = self._drive(driver, number, believed)
-                    tries += further
-                self._count(driver, number, outcome, tries)
+            if is_driven:
+                believed = TRIES if outcome.late else 1  # those beside others count too
+                outcome, further = self._drive(driver, number, believed)
+                tries += further
+            self._count(driver, number, outcome, tries)
             self.end(driver)
         finally:
             close(system)

@@ -56,6 +56,7 @@ def write(story: Path, script: Path) -> bool:
         ("group", "D11", "group/static-restart-2m"),
         ("data", "Z1", "data/acks"),
         ("sessions", "Z14", "sessions/changes"),
+        ("sessions", "Z16", "sessions/deletions"),
     ],
 )
 def test_a_script_is_red_at_the_fault_that_it_was_written_of_and_green_without(
