@@ -78,7 +78,7 @@ def _workers(way: str, steps: int) -> Iterator[Any]:
     if find_spec("conformance.workers") is None:
         # A checkout of the commit before runs this file too: its session lay there. Here the module
         # does not exist, so that mypy finds no types.
-        from conformance.audit.session import (  # type: ignore[import-untyped]
+        from conformance.audit.session import (  # type: ignore[import-untyped]  # it is gone
             spark_session as before,
         )
 

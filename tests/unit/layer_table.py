@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 import re
 
+from tests.unit.marked_table import MarkedTable
 from tests.unit.test_layers import LAYERS, ROOT
 
-PAGE = ROOT / "ARCHITECTURE.md"
-BEGIN, END = "<!-- layers: begin -->", "<!-- layers: end -->"
+TABLE = MarkedTable(ROOT / "ARCHITECTURE.md", "layers")
 _HEAD = "| layer | packages of `conformance` |\n|---|---|"
 _BESIDE = "| beside | `impl`: imports itself only |"
 
@@ -47,18 +47,5 @@ def _path(name: str) -> str:
     return name.replace(".", "/")
 
 
-def shown(page: str) -> str:
-    """The table that the page shows."""
-    return page.partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0]
-
-
-def main() -> None:
-    """Write the table."""
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    TABLE.write(table())

@@ -196,8 +196,8 @@ def test_the_core_knows_no_kafka(package: str) -> None:
 def test_the_architecture_shows_these_layers() -> None:
     from tests.unit import layer_table  # imports LAYERS of this module
 
-    page = layer_table.PAGE.read_text(encoding="utf-8")
-    assert layer_table.shown(page) == layer_table.table(), "run python -m tests.unit.layer_table"
+    shown = layer_table.TABLE.shown()
+    assert shown == layer_table.table(), "run python -m tests.unit.layer_table"
 
 
 def test_the_architecture_can_be_held_in_mind() -> None:

@@ -50,6 +50,23 @@ def write(story: Path, script: Path) -> bool:
     return CliRunner().invoke(app, command).exit_code == 0
 
 
+def run_where_found(fault: Fault, replay: str, script: Path, delay: int = DELAY) -> tuple[int, int]:
+    """Write the script of what a replay finds at a server with a fault; how it ends there and at a
+    server without one."""
+    with relocated(fault) as folder:
+        with served(folder, delay) as address:
+            replayed = CliRunner().invoke(app, replay.format(address=address).split())
+        assert replayed.exit_code == 1, replayed.output
+        assert any(write(story, script) for story in sorted(script.parent.rglob("*.itf.json")))
+        with served(folder) as address:
+            red = run(script, address)
+    with served() as address:
+        green = run(script, address)
+    assert not red.returncode or "AssertionError" in red.stderr
+    assert "conformance" not in script.read_text()
+    return red.returncode, green.returncode
+
+
 @pytest.mark.parametrize(
     ("protocol", "fault", "model"),
     [
@@ -65,21 +82,9 @@ def test_a_script_is_red_at_the_fault_that_it_was_written_of_and_green_without(
     monkeypatch.chdir(tmp_path)
     faults = load_catalogue(SYSTEMS / protocol / "faults.toml").faults
     (wanted,) = (each for each in faults if each.id == fault)
-    script = tmp_path / "script.py"
-    with relocated(wanted) as folder:
-        with served(folder, delay=150) as address:
-            system = f"wire:{address}?initial-delay=150&groups=24"
-            replayed = CliRunner().invoke(app, ["replay", model, "--system", system])
-        assert replayed.exit_code == 1, replayed.output
-        assert any(write(story, script) for story in sorted(tmp_path.rglob("*.itf.json")))
-        with served(folder) as address:
-            red = run(script, address)
-    with served() as address:
-        green = run(script, address)
+    replay = f"replay {model} --system wire:{{address}}?initial-delay=150&groups=24"
 
-    assert (red.returncode, green.returncode) == (1, 0), (red.stderr, green.stderr)
-    assert "AssertionError" in red.stderr
-    assert "conformance" not in script.read_text()
+    assert run_where_found(wanted, replay, tmp_path / "script.py", delay=150) == (1, 0)
 
 
 def test_scripts_of_transactions_are_green_at_a_server_of_ours_and_red_where_a_commit_aborts(
@@ -121,19 +126,9 @@ def test_a_script_of_offsets_in_a_transaction_is_red_where_the_group_aborts_them
             ),
         ),
     )
-    script = tmp_path / "script.py"
-    with relocated(aborts) as folder:
-        with served(folder) as address:
-            command = ["replay", "transaction/port-v2-offsets", "--system", f"wire:{address}"]
-            replayed = CliRunner().invoke(app, command)
-        assert replayed.exit_code == 1, replayed.output
-        assert any(write(story, script) for story in sorted(tmp_path.rglob("*.itf.json")))
-        with served(folder) as address:
-            red = run(script, address)
-    with served() as address:
-        green = run(script, address)
+    script, replay = tmp_path / "script.py", "replay transaction/port-v2-offsets"
 
-    assert (red.returncode, green.returncode) == (1, 0), (red.stderr, green.stderr)
+    assert run_where_found(aborts, f"{replay} --system wire:{{address}}", script) == (1, 0)
     assert 'transactions.produce("q"' in script.read_text()
 
 

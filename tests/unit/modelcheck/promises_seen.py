@@ -13,12 +13,12 @@ from conformance.deviations.table import Deviation, load_deviations
 from conformance.kafka.jars import RELEASES
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.report.releases import ReleaseRecord, load
+from tests.unit.marked_table import MarkedTable
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "transactions.md"
-BEGIN, END = "<!-- seen: begin -->", "<!-- seen: end -->"
+TABLE = MarkedTable(ROOT / "docs" / "transactions.md", "seen")
 _RELEASES = ROOT / "docs" / "releases"
-_TABLE = ROOT / "conformance" / "systems" / "kafka" / "deviations.toml"
+_DEVIATIONS = ROOT / "conformance" / "systems" / "kafka" / "deviations.toml"
 _PROMISES = re.compile(r"^## To whoever (?:reads|produces)\b.*?(?=^## )", re.MULTILINE | re.DOTALL)
 _FORMULA = re.compile(r"`([A-Z]\w+)`")
 _HEAD = "| formula | held, version 1 | held, version 2 | failed |\n|---|---|---|---|"
@@ -26,11 +26,13 @@ _AGREES = ("agrees", "deviates")
 _NOT_RUN = "no suite"
 
 
-def table(page: str) -> str:
+def table() -> str:
     """A row for each formula that the page promises, in its order."""
     records = [load(file) for file in sorted(_RELEASES.glob("kafka-*.json"))]
-    deviations = load_deviations(_TABLE)
-    return "\n".join((_HEAD, *(_row(name, records, deviations) for name in _formulas(page))))
+    deviations = load_deviations(_DEVIATIONS)
+    return "\n".join(
+        (_HEAD, *(_row(name, records, deviations) for name in _formulas(TABLE.text())))
+    )
 
 
 def _formulas(page: str) -> Sequence[str]:
@@ -99,18 +101,5 @@ def _runs(versions: Sequence[str]) -> Iterator[str]:
         yield RELEASES[first] + (between + RELEASES[last] if last > first else "")
 
 
-def shown(page: str) -> str:
-    """The table that the page shows."""
-    return page.partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0]
-
-
-def main() -> None:
-    """Write the table."""
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n{table(page)}\n{END}{after}", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    TABLE.write(table())

@@ -144,4 +144,5 @@ def test_the_page_of_promises_names_no_model_that_is_not_there() -> None:
 
 
 def test_the_page_of_promises_says_what_the_releases_were_seen_to_do() -> None:
-    assert promises_seen.shown(PAGE) == promises_seen.table(PAGE)
+    shown = promises_seen.TABLE.shown()
+    assert shown == promises_seen.table(), "run python -m tests.unit.modelcheck.promises_seen"

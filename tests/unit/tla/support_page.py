@@ -11,9 +11,9 @@ from pathlib import Path
 from conformance.tla.python.builtins import SUPPORTED as PYTHON
 from conformance.tla.spark.builtins import OPERATORS
 from conformance.tla.spark.compiler import _SPECIAL
+from tests.unit.marked_table import MarkedTable
 
-PAGE = Path(__file__).parents[3] / "docs" / "tla-support.md"
-BEGIN, END = "<!-- operators: begin -->", "<!-- operators: end -->"
+TABLE = MarkedTable(Path(__file__).parents[3] / "docs" / "tla-support.md", "operators")
 
 SPARK = frozenset(OPERATORS) | frozenset(_SPECIAL)
 
@@ -70,17 +70,5 @@ def _code(operators: Iterable[str]) -> str:
     return " ".join(f"`{name}`" for name in operators)
 
 
-def shown(page: str) -> str:
-    """The table that the page shows."""
-    return page.partition(BEGIN)[2].partition(END)[0].strip()
-
-
-def main() -> None:
-    """Write the table into the page."""
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}")
-
-
 if __name__ == "__main__":
-    main()
+    TABLE.write(table())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from conformance.tla import BUILTINS, COMMUNITY_MODULES
-from tests.unit.tla.support_page import PAGE, PYTHON, SPARK, grouped, shown, table
+from tests.unit.tla.support_page import PYTHON, SPARK, TABLE, grouped, table
 
 
 def test_the_table_is_the_codes():
-    assert shown(PAGE.read_text()) == table(), "run python -m tests.unit.tla.support_page"
+    assert TABLE.shown() == table(), "run python -m tests.unit.tla.support_page"
 
 
 def test_the_table_shows_every_operator_once():
@@ -22,7 +22,7 @@ def test_no_back_end_claims_what_the_language_lacks():
 
 
 def test_every_operator_of_our_modules_is_on_the_page():
-    page = PAGE.read_text()
+    page = TABLE.text()
     for module in COMMUNITY_MODULES.glob("*.tla"):
         names = re.findall(r"^(\w+)(?:\(.*?\))? *==", module.read_text(), re.MULTILINE)
         assert names

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from conformance.systems.shared.departing import Unsayable, fn
-from conformance.systems.shared.group import words
-from conformance.systems.wire.script.base import PortScript
-from conformance.tla import Fn, Value
+from conformance.systems.shared.departing import fn
+from conformance.systems.wire.script.called import CalledScript, python
+from conformance.tla import Fn
 
-_TAKEN = "TakeAnswer"
-"""A client goes on once it has its answer."""
 _METHODS: Mapping[str, str] = MappingProxyType(
     {
         "Produce": "produce",
@@ -30,20 +27,12 @@ _BOUNDS = ("start", "end")
 """Of the log."""
 
 
-class DataScript(PortScript):
+class DataScript(CalledScript):
     """Of one partition on the data path."""
 
     template = "data.py.txt"
-    names_answer = True
-
-    def _step(self, number: int) -> Iterator[str]:
-        action = self.scene.action(number)
-        if action.name == _TAKEN:
-            return
-        method = _METHODS.get(action.name)
-        if method is None:
-            raise Unsayable(f"it has no words for the step {action}")
-        yield words.call(f"partition.{method}", *map(python, action.args))
+    receiver = "partition"
+    methods = _METHODS
 
     # ---- the end -----------------------------------------------------------------------------
 
@@ -68,12 +57,3 @@ class DataScript(PortScript):
                 if wanted[field] != seen[field]:
                     asked = f"partition.{field}()"
                     yield f"assert {asked} == {python(wanted[field])}, {asked}"
-
-
-def python(value: Value) -> str:
-    """A value of the specification, as Python writes it."""
-    if isinstance(value, frozenset):
-        return "{" + ", ".join(sorted(map(python, value))) + "}" if value else "set()"
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(python, value)) + "]"
-    return words.text(value) if isinstance(value, str) else str(value)

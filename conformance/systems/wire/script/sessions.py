@@ -6,14 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from conformance.systems.shared.departing import Unsayable, fn
-from conformance.systems.shared.group import words
-from conformance.systems.wire.script.base import PortScript
-from conformance.systems.wire.script.data import python
+from conformance.systems.shared.departing import fn
+from conformance.systems.wire.script.called import CalledScript, python
 from conformance.tla import Fn, Value
 
-_TAKEN = "TakeAnswer"
-"""A client goes on once it has its answer."""
 _METHODS: Mapping[str, str] = MappingProxyType(
     {
         "Produce": "produce",
@@ -28,26 +24,18 @@ _FIELDS = ("error", "end", "start", "records")
 """Of a partition in an answer."""
 
 
-class SessionScript(PortScript):
+class SessionScript(CalledScript):
     """Of one client's fetch session."""
 
     template = "sessions.py.txt"
-    names_answer = True
+    receiver = "sessions"
+    methods = _METHODS
 
     @property
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to the model."""
         numbers = re.findall(r"\d+", self.constants.get("Partitions", ""))
         return {"partitions": str(len(numbers))}
-
-    def _step(self, number: int) -> Iterator[str]:
-        action = self.scene.action(number)
-        if action.name == _TAKEN:
-            return
-        method = _METHODS.get(action.name)
-        if method is None:
-            raise Unsayable(f"it has no words for the step {action}")
-        yield words.call(f"sessions.{method}", *map(python, action.args))
 
     # ---- the end -----------------------------------------------------------------------------
 
