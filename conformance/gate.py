@@ -42,6 +42,7 @@ from conformance.stages.replay import replay
 from conformance.stages.selection import ExcludedModel, reasons_told, select
 from conformance.stages.subject import AuditedStore
 from conformance.stages.suite import cover
+from conformance.suites.random_walks import walks_that_take_all
 from conformance.traces.store import TraceStore
 from conformance.workers import Here, Workers, is_small, workers_for
 
@@ -257,26 +258,34 @@ def _stores(
     context: Context, gate: GatePlan, benches: Sequence[Workbench]
 ) -> Iterator[Sequence[PendingStore]]:
     """The stores that the driving processes are to record: none if Spark is to do it."""
-    chosen = _largest_of_each_variant(benches)
-    traces, length = _share(gate, chosen), gate.tier.trace_length
     if not is_small(gate.tier.traces, gate.master):
         yield ()
         return
+    length = gate.tier.trace_length
     with ExitStack() as stack:
-        plans = [plan_of(context, bench, traces=traces, length=length) for bench in chosen]
         yield [
-            PendingStore(context, bench, _store(gate, bench), plan, stack, overwrite=True)
-            for bench, plan in zip(chosen, plans, strict=True)
+            PendingStore(
+                context,
+                bench,
+                _store(gate, bench),
+                plan_of(context, bench, traces=traces, length=length),
+                stack,
+                overwrite=True,
+            )
+            for bench, traces in _shares(gate, _largest_of_each_variant(benches))
         ]
 
 
-_LEAST_SHARE = 1_500
-"""Traces of a model at least: with 1,000 of delayed/chain one of its actions is never taken."""
+_MOST_NEEDED = 1_500
+"""Traces of a model, however rare its rarest action is."""
 
 
-def _share(gate: GatePlan, chosen: Sequence[Workbench]) -> int:
-    """The tier's traces are shared out among the models: so many for each."""
-    return max(min(gate.tier.traces, _LEAST_SHARE), gate.tier.traces // len(chosen))
+def _shares(gate: GatePlan, chosen: Sequence[Workbench]) -> Iterator[tuple[Workbench, int]]:
+    """The tier's traces are shared out among the models; one with a rare action gets more."""
+    most = min(gate.tier.traces, _MOST_NEEDED)
+    for bench in chosen:
+        needed = walks_that_take_all(bench.graph, gate.tier.trace_length)
+        yield bench, max(min(needed, most), gate.tier.traces // len(chosen))
 
 
 def _store(gate: GatePlan, bench: Workbench) -> Path:
@@ -298,11 +307,10 @@ def _audited_on_spark(
     between: Callable[[], None],
 ) -> Iterator[tuple[Workbench, AuditResult]]:
     """Record and audit each store, in one Spark session; `between` is called after each."""
-    chosen = _largest_of_each_variant(benches)
-    share, length = _share(gate, chosen), gate.tier.trace_length
+    length = gate.tier.trace_length
     steps = gate.tier.traces * length
     with workers_for(gate.tier.traces, steps, master=gate.master, processes=1) as workers:
-        for bench in chosen:
+        for bench, share in _shares(gate, _largest_of_each_variant(benches)):
             store = _store(gate, bench)
             record(context, bench, workers, store, traces=share, length=length, overwrite=True)
             yield bench, _audit(context, gate, bench, workers)
