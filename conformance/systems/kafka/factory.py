@@ -46,7 +46,7 @@ _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "Coordinator
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG = "TransactionalLog"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
-_OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors")
+_OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
     "MemberIds": _GROUPS,
     "MaxBatch": _RUNTIME,
@@ -315,6 +315,7 @@ _TRANSACTION_COMMANDS: Final = (
         "brokers": 1,
         "partitions": 1,
         "version": 1,
+        "last_epoch": -1,
         "verifies": True,
     },
 )
