@@ -62,7 +62,12 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "runtime": ("CoordinatorStore",),
         "sessions": ("FetchSessionCache", "FetchSessions"),
         "storage": ("LogStorage",),
-        "transaction": ("TransactionErrors", "TransactionalLog", "Transactions"),
+        "transaction": (
+            "TransactionErrors",
+            "TransactionProducerIds",
+            "TransactionalLog",
+            "Transactions",
+        ),
     }
 )
 """Which of the shipped specifications each of them is driven by."""

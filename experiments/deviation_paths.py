@@ -169,6 +169,13 @@ MUTANTS: dict[str, tuple[str, str, tuple[str, ...], dict[str, str]]] = {
     "KAFKA-19274": ("runtime/deletion-1b", "runtime/mutant-deletion-in-epoch", (), {}),
     "KAFKA-20734": ("transaction/v2-outages", "transaction/boundary-leaderless", (), {}),
     "KAFKA-19446": ("transaction/errors-v2", "transaction/mutant-outdated-marker", (), {}),
+    "KAFKA-20090": (
+        "transaction/ids-time-outs",
+        "transaction/mutant-fence-without-next-id",
+        (),
+        {},
+    ),
+    "KAFKA-20310": ("transaction/ids-fail-over", "transaction/mutant-ids-not-stored", (), {}),
 }
 """By deviation a model, the mutant that has this deviation alone, the other deviations that the
 classes show along the mutant's counterexample (its states are computed with those), and constants

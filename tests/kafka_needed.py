@@ -20,6 +20,7 @@ DRIVEN = frozenset(
         "Replication",
         "ReplicationInterruptedFetches",
         "TransactionErrors",
+        "TransactionProducerIds",
         "TransactionalLog",
         "Transactions",
     }

@@ -46,7 +46,7 @@ _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "Coordinator
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG = "TransactionalLog"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
-_OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors")
+_OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
     "MemberIds": _GROUPS,
     "MaxBatch": _RUNTIME,
@@ -189,7 +189,7 @@ class KafkaFactory:
         if specification == _PRODUCE:
             return other_window(constants)
         if specification in _OF_TRANSACTIONS:
-            return self._other_transactions(constants)
+            return self._other_transactions(constants) or self._beyond_epochs(constants)
         if specification not in _OF_BROKERS:
             others = (*_OF_BROKERS, _GROUPS, _CONSUMER_GROUPS, *_ALL_BRIDGED)
             driven = f"{', '.join(others)}, {' and '.join(_OF_TRANSACTIONS)}"
@@ -218,6 +218,13 @@ class KafkaFactory:
         if constants["StrictMarkers"] is True or release < _FIRST_STRICT_MARKERS:
             return ""
         return "markers of transactions of version 2 need a new epoch from 4.2 on (KIP-1228)"
+
+    def _beyond_epochs(self, constants: Mapping[str, Value]) -> str:
+        """Whether a fence is to raise the last epoch of a producer id, and would raise it twice."""
+        is_fenced = "LastEpoch" in constants and constants["TimeOuts"] is True
+        if is_fenced and release_of(self.version) == _FIRST_VERSION_2:
+            return "in 4.0.0 a fence raises the last epoch of an id to -32768 (KAFKA-19367)"
+        return ""
 
     def _without_consumer_protocol(self) -> str:
         if self.client is None or release_of(self.version_of(_JAVA_CLIENT)) >= _FIRST_RUNTIME:
@@ -315,6 +322,7 @@ _TRANSACTION_COMMANDS: Final = (
         "brokers": 1,
         "partitions": 1,
         "version": 1,
+        "last_epoch": -1,
         "verifies": True,
     },
 )

@@ -15,7 +15,8 @@ import msgspec
 
 from conformance.systems.external import CHANNELS, AdapterChannel
 from conformance.systems.shared.transaction.instance import TransactionBatch
-from conformance.systems.transaction.broker import PRODUCER_ID, TIMEOUT_MS
+from conformance.systems.transaction.broker import TIMEOUT_MS
+from conformance.systems.transaction.epochs import PRODUCER_ID
 from conformance.systems.transaction.parts import (
     COMPLETING,
     FENCING,
@@ -117,6 +118,7 @@ class _Bridge:
             brokers=len(self.settings.coordinators),
             partitions=len(self.settings.partitions),
             version=self.settings.version,
+            last_epoch=self.settings.last_epoch,
             verifies=self.settings.of_partitions.verifies,
         )
 
@@ -253,6 +255,10 @@ class KafkaCoordinator:
         """See `Coordinator.load`."""
         self._tell("txn_load")
         self.loaded_at = self._clock.milliseconds()
+
+    def begin(self) -> None:
+        """See `Coordinator.begin`."""
+        self._tell("txn_begin")
 
     def init_producer_id(self, client: str) -> None:
         """See `Coordinator.init_producer_id`."""

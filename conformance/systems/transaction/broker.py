@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.transaction.epochs import ProducerEpochs
 from conformance.systems.transaction.parts import (
     COMPLETING,
     FENCING,
@@ -16,7 +18,7 @@ from conformance.systems.transaction.state_log import BrokerStateLog, StateLog
 from impl.clock import Clock
 from impl.concurrency import NoConcurrency
 from impl.errors import Errors
-from impl.transaction.transaction_coordinator import ProducerIdAndEpoch, TransactionCoordinator
+from impl.transaction.transaction_coordinator import TransactionCoordinator
 from impl.transaction.transaction_marker_channel_manager import (
     LeaderOf,
     TransactionMarkerChannelManager,
@@ -29,7 +31,6 @@ from impl.types import TopicPartition
 
 TRANSACTIONAL_ID = "t"
 TIMEOUT_MS = 1000
-PRODUCER_ID = 7
 _PARTITION = 0
 
 
@@ -61,18 +62,25 @@ class CoordinatorBroker:
     """One broker, and the answers that it has given."""
 
     def __init__(
-        self, name: str, log: StateLog, leader_of: LeaderOf, clock: Clock, config: TransactionConfig
+        self,
+        name: str,
+        log: StateLog,
+        leader_of: LeaderOf,
+        clock: Clock,
+        config: TransactionConfig,
+        epochs: ProducerEpochs,
     ) -> None:
         self.name = name
         self._clock = clock
         self._log = log
+        self._epochs = epochs
         self._tasks = NamedTasks()
         self._manager = TransactionStateManager(
             BrokerStateLog(log, name), self._tasks, NoConcurrency(), clock, config
         )
         self._channel = TransactionMarkerChannelManager(self._manager, leader_of, self._tasks)
         self._coordinator = TransactionCoordinator(
-            self._manager, self._channel, lambda: PRODUCER_ID, self._tasks, clock
+            self._manager, self._channel, epochs.generate, self._tasks, clock
         )
         self.tenure = 0
         self.loaded_at = 0
@@ -88,7 +96,8 @@ class CoordinatorBroker:
         metadata = self._metadata
         if metadata is None:
             return None
-        return KnownTransaction(metadata.current, self._pending(metadata))
+        current = self._epochs.numbered(metadata.current)
+        return KnownTransaction(current, self._pending(metadata))
 
     def _pending(self, metadata: TransactionMetadata) -> str:
         state = metadata.pending_state
@@ -124,14 +133,24 @@ class CoordinatorBroker:
         self.loaded_at = self._clock.milliseconds()
         self._log.call_back_late(self.name)
 
+    def begin(self) -> None:
+        """See `Coordinator.begin`."""
+        self.init_producer_id("")
+        self._log.fail(self.name)
+        self._log.log.truncate_to(0)
+        metadata = self._metadata
+        assert metadata is not None
+        before = self._epochs.of_number(0).epoch - 1
+        metadata.current = replace(metadata.current, producer_epoch=before)
+
     # ---- requests --------------------------------------------------------------------------
 
     def init_producer_id(self, client: str) -> None:
         """See `Coordinator.init_producer_id`."""
 
-        def answer(error: Errors, _producer_id: int, epoch: int) -> None:
+        def answer(error: Errors, producer_id: int, epoch: int) -> None:
             if error is Errors.NONE:
-                self.producer_ids[client] = epoch
+                self.producer_ids[client] = self._epochs.number(producer_id, epoch)
 
         self._coordinator.handle_init_producer_id(TRANSACTIONAL_ID, TIMEOUT_MS, answer)
 
@@ -151,7 +170,7 @@ class CoordinatorBroker:
         answers: list[Errors] = []
         self._coordinator.handle_add_partitions_to_transaction(
             TRANSACTIONAL_ID,
-            ProducerIdAndEpoch(PRODUCER_ID, epoch),
+            self._epochs.of_number(epoch),
             frozenset({partition}),
             self._version,
             answers.append,
@@ -163,19 +182,19 @@ class CoordinatorBroker:
     def has_partition(self, partition: TopicPartition, epoch: int) -> bool:
         """See `Coordinator.has_partition`."""
         errors = self._coordinator.handle_verify_partitions_in_transaction(
-            TRANSACTIONAL_ID, ProducerIdAndEpoch(PRODUCER_ID, epoch), frozenset({partition})
+            TRANSACTIONAL_ID, self._epochs.of_number(epoch), frozenset({partition})
         )
         return errors[partition] is Errors.NONE
 
     def end_transaction(self, txn: int, epoch: int, *, commits: bool) -> None:
         """See `Coordinator.end_transaction`."""
 
-        def answer(error: Errors, _producer_id: int, new_epoch: int) -> None:
-            self.ends[txn] = (error, new_epoch)
+        def answer(error: Errors, producer_id: int, new_epoch: int) -> None:
+            self.ends[txn] = (error, self._epochs.number(producer_id, new_epoch))
 
         self._coordinator.handle_end_transaction(
             TRANSACTIONAL_ID,
-            ProducerIdAndEpoch(PRODUCER_ID, epoch),
+            self._epochs.of_number(epoch),
             commits,
             self._version,
             answer,
@@ -188,7 +207,7 @@ class CoordinatorBroker:
         return [
             SentMarker(
                 topic_partition.topic,
-                entry.producer_epoch,
+                self._epochs.number(entry.producer_id, entry.producer_epoch),
                 entry.coordinator_epoch,
                 entry.is_commit,
                 entry.transaction_version,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.shared.transaction.instance import TransactionBatch
-from conformance.systems.transaction.broker import PRODUCER_ID
+from conformance.systems.transaction.epochs import ProducerEpochs
 from conformance.systems.transaction.log_system import kind_of
 from conformance.systems.transaction.parts import (
     BatchInLog,
@@ -33,11 +33,18 @@ class PartitionLeader(TransactionLeader):
     """The rules are those of `impl.log` and its producer state manager."""
 
     def __init__(
-        self, name: str, clock: Clock, settings: PartitionSettings, *, is_offsets: bool
+        self,
+        name: str,
+        clock: Clock,
+        settings: PartitionSettings,
+        epochs: ProducerEpochs,
+        *,
+        is_offsets: bool,
     ) -> None:
         self._is_offsets = is_offsets
         self._clock = clock
         self._settings = settings
+        self._epochs = epochs
         self._config = ProducerStateManagerConfig(
             transaction_verification_enabled=settings.verifies
         )
@@ -46,7 +53,7 @@ class PartitionLeader(TransactionLeader):
     @property
     def batches(self) -> Sequence[BatchInLog]:
         """See `TransactionLeader.batches`."""
-        return [_logged(batch) for batch in self._log.batches()]
+        return [self._logged(batch) for batch in self._log.batches()]
 
     @property
     def high_watermark(self) -> int:
@@ -56,25 +63,29 @@ class PartitionLeader(TransactionLeader):
     @property
     def entry_epoch(self) -> int:
         """See `TransactionLeader.entry_epoch`."""
-        entry = self._entry
-        return _NO_ENTRY if entry is None else entry.epoch
+        for producer_id, entry in self._entries():
+            return self._epochs.number(producer_id, entry.epoch)
+        return _NO_ENTRY
 
     @property
     def guard(self) -> VerificationGuard | None:
         """See `TransactionLeader.guard`."""
-        entry = self._entry
-        return None if entry is None else entry.guard
+        return next((entry.guard for _, entry in self._entries()), None)
 
-    @property
-    def _entry(self) -> VerificationStateEntry | None:
-        return self._log.producer_state_manager.verification_state_entry(PRODUCER_ID)
+    def _entries(self) -> Iterator[tuple[int, VerificationStateEntry]]:
+        """What is being verified, of the newest producer id first."""
+        for producer_id in self._epochs.ids:
+            entry = self._log.producer_state_manager.verification_state_entry(producer_id)
+            if entry is not None:
+                yield producer_id, entry
 
     def maybe_start_verification(self, batch: TransactionBatch) -> VerificationGuard | None:
         """See `TransactionLeader.maybe_start_verification`."""
+        producer = self._epochs.of_number(batch.epoch)
         guard = self._log.maybe_start_transaction_verification(
-            PRODUCER_ID,
+            producer.producer_id,
             _NO_SEQUENCE if self._is_offsets else batch.sequence,
-            batch.epoch,
+            producer.epoch,
             self._settings.version >= 2,
         )
         return None if guard is SENTINEL else guard
@@ -83,7 +94,8 @@ class PartitionLeader(TransactionLeader):
         """See `TransactionLeader.append`."""
         assert guard is None or isinstance(guard, VerificationGuard)
         sequence = 0 if self._is_offsets else batch.sequence
-        producer = ProducerInfo(PRODUCER_ID, batch.epoch, sequence)
+        of = self._epochs.of_number(batch.epoch)
+        producer = ProducerInfo(of.producer_id, of.epoch, sequence)
         record = Record(batch.value.encode())
         appended = RecordBatch.create((record,), producer=producer, is_transactional=True)
         end = self._log.log_end_offset
@@ -98,8 +110,9 @@ class PartitionLeader(TransactionLeader):
 
     def write_marker(self, sent: SentMarker) -> None:
         """See `TransactionLeader.write_marker`."""
+        producer = self._epochs.of_number(sent.epoch)
         records = EndTransactionMarker(sent.is_commit, sent.coordinator_epoch).memory_records(
-            sent.start, PRODUCER_ID, sent.epoch
+            sent.start, producer.producer_id, producer.epoch
         )
         version = sent.transaction_version if self._settings.strict_markers else 0
         self._log.append_as_leader(
@@ -122,14 +135,13 @@ class PartitionLeader(TransactionLeader):
     def restart(self) -> None:
         """See `stop`."""
 
-
-def _logged(batch: RecordBatch) -> BatchInLog:
-    is_marker = batch.is_control_batch
-    return BatchInLog(
-        kind_of(batch),
-        batch.producer.epoch,
-        deserialize(batch).coordinator_epoch if is_marker else 0,
-        "" if is_marker else (batch.records[0].value or b"").decode(),
-        batch.max_timestamp,
-        batch.base_offset,
-    )
+    def _logged(self, batch: RecordBatch) -> BatchInLog:
+        is_marker = batch.is_control_batch
+        return BatchInLog(
+            kind_of(batch),
+            self._epochs.number(batch.producer.producer_id, batch.producer.epoch),
+            deserialize(batch).coordinator_epoch if is_marker else 0,
+            "" if is_marker else (batch.records[0].value or b"").decode(),
+            batch.max_timestamp,
+            batch.base_offset,
+        )

@@ -101,6 +101,13 @@ class Coordinator(Protocol):
         """Read the log; then comes what was delayed since the broker led before."""
         ...
 
+    def begin(self) -> None:
+        """The id is known, and number 0 of `ProducerEpochs` is the next epoch to be given.
+
+        An append that fails leaves the id without an epoch in memory; its record is cut.
+        """
+        ...
+
     def init_producer_id(self, client: str) -> None:
         """An instance asks for an epoch."""
         ...

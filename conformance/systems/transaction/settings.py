@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.errors import UserError
+from conformance.systems.transaction.epochs import NEVER
 from conformance.tla import Value
 
 
@@ -30,6 +31,8 @@ class TransactionSettings:
     late: tuple[str, ...]
     """Types of requests of which copies come late, and twice."""
     max_epoch: int
+    last_epoch: int
+    """After which its producer id is used up; NEVER if that is far away."""
     times_out: bool
     replicates_loads: bool
     of_partitions: PartitionSettings
@@ -44,6 +47,7 @@ class TransactionSettings:
             _names(constants, "OffsetsPartitions"),
             _names(constants, "Late"),
             _number(constants, "MaxEpoch"),
+            _number(constants, "LastEpoch") if "LastEpoch" in constants else NEVER,
             constants["TimeOuts"] is True,
             constants["LoadIsReplicated"] is True,
             PartitionSettings(

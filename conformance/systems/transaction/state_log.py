@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.transaction.epochs import ProducerEpochs
 from conformance.systems.transaction.parts import InFlightAppend
 from conformance.systems.transaction.replica import load_replica
 from impl.errors import Errors
@@ -34,7 +35,8 @@ class PendingAppend:
 class StateLog:
     """The leader's log: an election cuts it to what the new leader has."""
 
-    def __init__(self, leader: str) -> None:
+    def __init__(self, leader: str, epochs: ProducerEpochs) -> None:
+        self._epochs = epochs
         self.log: Log = load_replica(ProducerStateManagerConfig(), topic=TOPIC)
         self.leader, self.tenure = leader, 1
         self.appends: list[PendingAppend] = []
@@ -42,7 +44,7 @@ class StateLog:
     @property
     def records(self) -> Sequence[TxnTransitMetadata]:
         """See `StatePartition.records`."""
-        return [_value(batch.records[0]) for batch in self.log.batches()]
+        return [self.value(batch.records[0]) for batch in self.log.batches()]
 
     @property
     def high_watermark(self) -> int:
@@ -53,6 +55,13 @@ class StateLog:
     def in_flight(self) -> Sequence[InFlightAppend]:
         """See `StatePartition.in_flight`."""
         return [InFlightAppend(a.broker, a.tenure, a.offset, a.record) for a in self.appends]
+
+    def value(self, record: Record) -> TxnTransitMetadata:
+        """What a record says of the id."""
+        known = read_transaction_record(record)
+        assert known is not None, "the coordinator writes versions that it knows"
+        assert known.value is not None, "no id expires"
+        return self._epochs.numbered(known.value)
 
     def replicate(self) -> None:
         """See `StatePartition.replicate`."""
@@ -108,7 +117,7 @@ class BrokerStateLog:
             return
         info = state.log.append_as_leader(records, state.tenure)
         (batch,) = records.batches()
-        record = _value(batch.records[0])
+        record = state.value(batch.records[0])
         state.appends.append(
             PendingAppend(self._broker, state.tenure, info.first_offset, record, callback)
         )
@@ -116,10 +125,3 @@ class BrokerStateLog:
     def log(self, _partition: int) -> Log:
         """See `TransactionStateLog.log`."""
         return self._partition.log
-
-
-def _value(record: Record) -> TxnTransitMetadata:
-    known = read_transaction_record(record)
-    assert known is not None, "the coordinator writes versions that it knows"
-    assert known.value is not None, "no id expires"
-    return known.value

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from conformance.systems.protocol import ActionRefused, Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem
+from conformance.systems.transaction.epochs import NEVER
 from conformance.systems.transaction.observation import StepOrigin
 from conformance.systems.transaction.offers import OFFERABLE, candidates
 from conformance.systems.transaction.parts import FENCING
@@ -53,6 +54,7 @@ class TransactionSteps:
                 _nobody,
             ),
             "TakeEnd": (self._take_end, _nobody),
+            "TakeEndWithId": (self._take_end, _nobody),
             "HandleInitProducerId": (self._init_producer_id, lambda _c, i: StepOrigin(client=i)),
             "BeginFence": (self._begin_fence, _nobody),
             "EndFence": (
@@ -105,6 +107,8 @@ class TransactionSteps:
         self._world = TransactionWorld(self._settings, parts, clock)
         self._world.brokers[leader].elect(1)
         self._world.brokers[leader].load()
+        if self._settings.last_epoch != NEVER:
+            self._world.brokers[leader].begin()
         self._world.tick(StepOrigin(client="a"))
         self._init_producer_id(leader, "a")
         self._acknowledge_append(leader, 1)

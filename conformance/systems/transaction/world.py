@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.shared.transaction.instance import TransactionBatch
 from conformance.systems.transaction.broker import TIMEOUT_MS, CoordinatorBroker
+from conformance.systems.transaction.epochs import ProducerEpochs
 from conformance.systems.transaction.instances import ProducerInstances
 from conformance.systems.transaction.network import TransactionNetwork
 from conformance.systems.transaction.observation import (
@@ -45,6 +46,7 @@ class TransactionParts:
 def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> TransactionParts:
     """Those of `impl`. Each partition is led by a broker of its own: each marker is a request."""
 
+    epochs = ProducerEpochs(settings.last_epoch)
     partitions = {
         name: TransactionPartition(
             name,
@@ -52,6 +54,7 @@ def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> Tran
                 name,
                 clock,
                 settings.of_partitions,
+                epochs,
                 is_offsets=name in settings.offsets_partitions,
             ),
             settings,
@@ -64,10 +67,10 @@ def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> Tran
             return NO_LEADER
         return settings.partitions.index(partition.topic)
 
-    state = StateLog(leader)
+    state = StateLog(leader, epochs)
     config = TransactionConfig(transaction_version=settings.version, num_partitions=1)
     brokers = {
-        name: CoordinatorBroker(name, state, leader_of, clock, config)
+        name: CoordinatorBroker(name, state, leader_of, clock, config, epochs)
         for name in settings.coordinators
     }
     return TransactionParts(state, brokers, partitions)

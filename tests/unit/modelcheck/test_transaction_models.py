@@ -117,7 +117,11 @@ def broken(spec: str) -> set[str]:
     return {expect.violated for expect in expected if expect is not None and expect.violated}
 
 
-EXTENDED = {"TransactionErrors": "Transactions", "TransactionsAtPort": "Transactions"}
+EXTENDED = {
+    "TransactionErrors": "Transactions",
+    "TransactionProducerIds": "Transactions",
+    "TransactionsAtPort": "Transactions",
+}
 """A root that takes the steps of another one as they are: what breaks a formula there is enough."""
 
 

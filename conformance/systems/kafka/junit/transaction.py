@@ -18,13 +18,15 @@ from conformance.tla import Action, Fn, Value
 
 _OF_PRODUCERS = frozenset(
     {"BeginTransaction", "SendBatch", "EndTransaction"}
-    | {"TakeProducerId", "TakeAdded", "TakeEnd", "TakeFence"}
+    | {"TakeProducerId", "TakeAdded", "TakeEnd", "TakeEndWithId", "TakeFence"}
 )
 _OF_PARTITIONS = frozenset(
     {"StartVerification", "Verify", "AppendBatch", "WriteMarker", "Replicate"}
 )
 """Steps that the coordinator does not see, and that lead to none that it misses."""
 _NO_TRANSACTION = 0
+_LAST_EPOCH = 32766
+"""That a client may have."""
 
 
 def _names(names: Value) -> str:
@@ -45,6 +47,8 @@ class TransactionScene(JUnitScene):
             "abortTimedOutTransactions(": {"timesOut"},
             "completeMarkers(": {"completes"},
             "loseLeader(": {"leaderless"},
+            "useUpEpochs(": {"nearEnd", "metadata"},
+            "leadAgain(": {"loads"},
             "metadata(": {"metadata"},
             "topics(": {"topics"},
             "lastRecord(": {"record"},
@@ -69,13 +73,23 @@ class TransactionScene(JUnitScene):
 
     # ---- steps -------------------------------------------------------------------------------
 
+    def _epoch(self, number: Value) -> int:
+        """Kafka's: where a producer id is used up, the count goes on with the next one's."""
+        assert isinstance(number, int)
+        if "LastEpoch" not in self.constants:
+            return number
+        left = int(self.constants["LastEpoch"]) - number
+        return _LAST_EPOCH - left if left >= -1 else -left - 2
+
     def _start(self) -> Iterable[str]:
-        """The id is known, and its epoch is 0."""
+        """The id is known, and its epoch is 0 or, at the end of its epochs, near the last."""
         log = self.scene.value(0, "transactionLog")
         assert isinstance(log, tuple)
         if len(log) != 1 or fn(log[0])["epoch"] != 0:
             raise Unsayable("it does not begin with an id that has just been initialized")
-        return "initProducerId();", "acknowledgeAppend();"
+        yield from ("initProducerId();", "acknowledgeAppend();")
+        if "LastEpoch" in self.constants:
+            yield call("useUpEpochs", self._epoch(0)) + ";"
 
     def _step(self, number: int) -> None:
         action = self.scene.action(number)
@@ -91,7 +105,7 @@ class TransactionScene(JUnitScene):
 
     def _add_of_client(self, number: int, action: Action) -> None:
         _, client, partition = action.args
-        epoch = fn(self.scene.of(number - 1, "clients", client))["epoch"]
+        epoch = self._epoch(fn(self.scene.of(number - 1, "clients", client))["epoch"])
         self.lines.add(call("addPartition", epoch, text(partition)) + ";")
 
     def _add_of_leader(self, number: int, action: Action) -> None:
@@ -99,7 +113,9 @@ class TransactionScene(JUnitScene):
         verifying = self.scene.value(number - 1, "verifying")
         assert isinstance(verifying, frozenset)
         batches = [fn(fn(each)["batch"]) for each in verifying]
-        epochs = {batch["epoch"] for batch in batches if batch["partition"] == partition}
+        epochs = {
+            self._epoch(batch["epoch"]) for batch in batches if batch["partition"] == partition
+        }
         if len(epochs) != 1:
             raise Unsayable(f"several producers ask for partition {partition}")
         self.lines.add(call("addPartition", *epochs, text(partition)) + ";")
@@ -112,7 +128,7 @@ class TransactionScene(JUnitScene):
         requests = self.scene.value(number - 1, "requests")
         assert isinstance(requests, frozenset)
         ends = [each for each in map(fn, requests) if each["type"] == "EndTxn"]
-        epoch = next(end["epoch"] for end in ends if end["txn"] == transaction)
+        epoch = next(self._epoch(end["epoch"]) for end in ends if end["txn"] == transaction)
         result = "COMMIT" if commits else "ABORT"
         self.lines.add(call("endTransaction", epoch, f"TransactionResult.{result}") + ";")
 
@@ -124,6 +140,18 @@ class TransactionScene(JUnitScene):
 
     def _end_fence(self, _number: int, _action: Action) -> None:
         self.lines.add("abortTimedOutTransactions();")
+
+    def _elect(self, number: int, action: Action) -> None:
+        _, end = action.args
+        log = self.scene.value(number, "transactionLog")
+        assert isinstance(log, tuple)
+        following = self.scene.action(number + 1) if number + 1 < len(self.scene) else None
+        if end != len(log) or following != Action("Load", (self.coordinator,)):
+            raise Unsayable("its coordinator does not load all of its log at once")
+        self.lines.add(call("leadAgain", self.scene.value(number, "tenure")) + ";")
+
+    def _load(self, _number: int, _action: Action) -> None:
+        """Said by the election."""
 
     def _acknowledge(self, _number: int, _action: Action) -> None:
         self.lines.add("acknowledgeAppend();")
@@ -146,33 +174,31 @@ class TransactionScene(JUnitScene):
             yield f'assertEquals(Errors.{last.args[-1]}, added, "answer to AddPartitionsToTxn");'
         for name, expected, actual in differing:
             if name == "transactionLog":
-                yield from _record(expected, actual)
+                yield from self._record(expected, actual)
             elif name == "coordinators":
-                yield from _metadata(*(self._known(each) for each in (expected, actual)))
+                yield from self._metadata(*(self._known(each) for each in (expected, actual)))
 
     def _known(self, coordinators: Value) -> Fn:
         return fn(fn(fn(coordinators)[self.coordinator])["now"])
 
+    def _record(self, expected: Value, actual: Value) -> Iterator[str]:
+        assert isinstance(expected, tuple)
+        assert isinstance(actual, tuple)
+        if len(expected) == len(actual) and fn(expected[-1])["epoch"] != fn(actual[-1])["epoch"]:
+            epoch = self._epoch(fn(expected[-1])["epoch"])
+            yield f'assertEquals({epoch}, lastRecord().producerEpoch(), "epoch in the log");'
 
-def _record(expected: Value, actual: Value) -> Iterator[str]:
-    assert isinstance(expected, tuple)
-    assert isinstance(actual, tuple)
-    if len(expected) == len(actual) and fn(expected[-1])["epoch"] != fn(actual[-1])["epoch"]:
-        epoch = fn(expected[-1])["epoch"]
-        yield f'assertEquals({epoch}, lastRecord().producerEpoch(), "epoch in the log");'
-
-
-def _metadata(expected: Fn, actual: Fn) -> Iterator[str]:
-    if expected["epoch"] != actual["epoch"]:
-        epoch = expected["epoch"]
-        yield f'assertEquals({epoch}, metadata().producerEpoch(), "epoch in memory");'
-    if expected["parts"] != actual["parts"]:
-        names = _names(expected["parts"])
-        words = "partitions that wait for a marker"
-        yield f"assertEquals(Set.of({names}), topics(metadata()), {text(words)});"
-    if expected["txn"] == _NO_TRANSACTION != actual["txn"]:
-        words = "when the transaction began, of an id that has none"
-        yield f"assertEquals(-1, metadata().txnStartTimestamp(), {text(words)});"
+    def _metadata(self, expected: Fn, actual: Fn) -> Iterator[str]:
+        if expected["epoch"] != actual["epoch"]:
+            epoch = self._epoch(expected["epoch"])
+            yield f'assertEquals({epoch}, metadata().producerEpoch(), "epoch in memory");'
+        if expected["parts"] != actual["parts"]:
+            names = _names(expected["parts"])
+            words = "partitions that wait for a marker"
+            yield f"assertEquals(Set.of({names}), topics(metadata()), {text(words)});"
+        if expected["txn"] == _NO_TRANSACTION != actual["txn"]:
+            words = "when the transaction began, of an id that has none"
+            yield f"assertEquals(-1, metadata().txnStartTimestamp(), {text(words)});"
 
 
 _Say = Callable[[TransactionScene, int, Action], None]
@@ -186,6 +212,8 @@ _STEPS: Mapping[str, _Say] = MappingProxyType(
         "BeginFence": TransactionScene._begin_fence,
         "EndFence": TransactionScene._end_fence,
         "AcknowledgeAppend": TransactionScene._acknowledge,
+        "Elect": TransactionScene._elect,
+        "Load": TransactionScene._load,
         "AcknowledgeMarker": TransactionScene._marker,
         "CompleteTransaction": TransactionScene._complete,
     }

@@ -47,6 +47,7 @@ final class TransactionBroker {
   private final StateTopic topic;
   private final Virtual.Clock clock;
   private final int version;
+  private final ProducerEpochs epochs;
   private final SteppingLock lock = new SteppingLock();
   private final Object leaders;
   private final Object cache;
@@ -61,11 +62,18 @@ final class TransactionBroker {
 
   /** `leaders` is a KRaftMetadataCache. */
   TransactionBroker(
-      int id, File folder, StateTopic topic, Virtual.Clock clock, int version, Object leaders) {
+      int id,
+      File folder,
+      StateTopic topic,
+      Virtual.Clock clock,
+      int version,
+      ProducerEpochs epochs,
+      Object leaders) {
     this.topic = topic;
     this.leaders = leaders;
     this.clock = clock;
     this.version = version;
+    this.epochs = epochs;
     cache = metadataCache();
     Object config = Configs.kafka(folder);
     Object replicas = topic.replicaManager(id, append -> completion = append);
@@ -92,7 +100,7 @@ final class TransactionBroker {
       return id;
     }
     if (raw == scala.Function0.class) {
-      return (scala.Function0<Object>) TransactionBroker::producerIds;
+      return (scala.Function0<Object>) this::producerIds;
     }
     return switch (raw.getSimpleName()) {
       case "TransactionConfig" -> Configs.transaction(raw);
@@ -134,8 +142,8 @@ final class TransactionBroker {
     }
   }
 
-  /** Each id is of one producer. */
-  private static Object producerIds() {
+  /** The ids of the one producer. */
+  private Object producerIds() {
     Class<?> type =
         Kafka.type(
             Kafka.exists("org.apache.kafka.coordinator.transaction.ProducerIdManager")
@@ -145,8 +153,8 @@ final class TransactionBroker {
         type,
         (proxy, method, arguments) ->
             method.getReturnType() == long.class
-                ? (Object) ProducerClient.PRODUCER_ID
-                : new scala.util.Success<>(ProducerClient.PRODUCER_ID));
+                ? (Object) epochs.generate()
+                : new scala.util.Success<>(epochs.generate()));
   }
 
   /** The release's own cache says who leads a partition. */
@@ -216,6 +224,17 @@ final class TransactionBroker {
     topic.callBackLate(id);
   }
 
+  /**
+   * The id is known, and its first epoch is the next to be given. What an append that has failed
+   * leaves behind is that without an epoch; its record is cut.
+   */
+  void begin(int id) {
+    initProducerId("");
+    topic.fail(id);
+    topic.elect(id, 1, 0);
+    Kafka.set(metadata(), "producerEpoch", (short) (epochs.epoch(0) - 1));
+  }
+
   // ---- requests ----------------------------------------------------------------------------
 
   /** The methods' last arguments: a call-back, and what memory a request may use. */
@@ -245,7 +264,7 @@ final class TransactionBroker {
   private scala.Function1<Object, Object> initialized(String client) {
     return result -> {
       if (Kafka.call(result, "error") == Errors.NONE) {
-        producerIds.put(client, (int) (short) Kafka.call(result, "producerEpoch"));
+        producerIds.put(client, epochs.numberOf(result));
       }
       return scala.runtime.BoxedUnit.UNIT;
     };
@@ -266,8 +285,8 @@ final class TransactionBroker {
               return scala.runtime.BoxedUnit.UNIT;
             },
         ID,
-        ProducerClient.PRODUCER_ID,
-        (short) epoch,
+        epochs.id(epoch),
+        epochs.epoch(epoch),
         Set.of(topicPartition(partition)));
     if (!answers.isEmpty()) {
       throw new Broker.Refused(answers.get(0).toString());
@@ -287,8 +306,8 @@ final class TransactionBroker {
         "handleVerifyPartitionsInTransaction",
         callback,
         ID,
-        ProducerClient.PRODUCER_ID,
-        (short) epoch,
+        epochs.id(epoch),
+        epochs.epoch(epoch),
         Set.of(topicPartition(partition)));
     return answer[0] == Errors.NONE;
   }
@@ -298,14 +317,15 @@ final class TransactionBroker {
     Object callback =
         Kafka.exists("org.apache.kafka.coordinator.transaction.ProducerIdManager")
             ? (scala.Function3<Object, Object, Object, Object>)
-                (error, producerId, newEpoch) -> ended(transaction, error, (short) newEpoch)
+                (error, producerId, newEpoch) ->
+                    ended(transaction, error, epochs.number((long) producerId, (short) newEpoch))
             : (scala.Function1<Object, Object>) error -> ended(transaction, error, -1);
     handle(
         "handleEndTransaction",
         callback,
         ID,
-        ProducerClient.PRODUCER_ID,
-        (short) epoch,
+        epochs.id(epoch),
+        epochs.epoch(epoch),
         commits ? TransactionResult.COMMIT : TransactionResult.ABORT);
   }
 
@@ -375,7 +395,7 @@ final class TransactionBroker {
   void completeMarker(Sent sent) {
     Map<Long, Map<TopicPartition, Errors>> errors =
         Map.of(
-            ProducerClient.PRODUCER_ID, Map.of(topicPartition(sent.partition), Errors.NONE));
+            sent.marker.producerId(), Map.of(topicPartition(sent.partition), Errors.NONE));
     RequestHeader header =
         new RequestHeader(ApiKeys.WRITE_TXN_MARKERS, WRITE_TXN_MARKERS, "", 0);
     sent.handler.onComplete(

@@ -16,15 +16,18 @@ final class TransactionPartition {
   private final File folder;
   private final Virtual.Clock clock;
   private final boolean verifies;
+  private final ProducerEpochs epochs;
   private final List<Object> guards = new ArrayList<>();
   private int leaders;
   private File directory;
   private Object log;
 
-  TransactionPartition(File folder, Virtual.Clock clock, boolean verifies) {
+  TransactionPartition(
+      File folder, Virtual.Clock clock, boolean verifies, ProducerEpochs epochs) {
     this.folder = folder;
     this.clock = clock;
     this.verifies = verifies;
+    this.epochs = epochs;
     load();
   }
 
@@ -49,9 +52,9 @@ final class TransactionPartition {
             "maybeStartTransactionVerification",
             type ->
                 switch (type.getTypeName()) {
-                  case "long" -> (Object) ProducerClient.PRODUCER_ID;
+                  case "long" -> (Object) epochs.id(epoch);
                   case "int" -> sequence;
-                  case "short" -> (short) epoch;
+                  case "short" -> epochs.epoch(epoch);
                   default -> supportsEpochBump; // from 4.0 on
                 });
     return guard == TransactionRecords.UNVERIFIED ? 0 : number(guard);
@@ -68,7 +71,7 @@ final class TransactionPartition {
   void append(int epoch, int sequence, String value, int guard, boolean ofCoordinator) {
     byte[] written = value.getBytes(StandardCharsets.UTF_8);
     Object records =
-        TransactionRecords.data(ProducerClient.PRODUCER_ID, epoch, sequence, written);
+        TransactionRecords.data(epochs.id(epoch), epochs.epoch(epoch), sequence, written);
     long end = endOffset();
     Object with = guard == 0 ? TransactionRecords.UNVERIFIED : guards.get(guard - 1);
     TransactionRecords.appendAsLeader(
@@ -82,7 +85,7 @@ final class TransactionPartition {
   void writeMarker(int epoch, int coordinatorEpoch, boolean commits, long time, int version) {
     Object records =
         TransactionRecords.marker(
-            ProducerClient.PRODUCER_ID, epoch, coordinatorEpoch, commits, time);
+            epochs.id(epoch), epochs.epoch(epoch), coordinatorEpoch, commits, time);
     TransactionRecords.appendAsLeader(
         log, records, "COORDINATOR", TransactionRecords.UNVERIFIED, version);
   }
@@ -114,12 +117,12 @@ final class TransactionPartition {
   }
 
   List<Batch> batches() {
-    return DiskLog.batches(log).map(TransactionPartition::batch).toList();
+    return DiskLog.batches(log).map(this::batch).toList();
   }
 
-  private static Batch batch(Object batch) {
+  private Batch batch(Object batch) {
     Object first = DiskLog.first(batch);
-    int epoch = (short) Kafka.call(batch, "producerEpoch");
+    int epoch = epochs.numberOf(batch);
     long time = Kafka.number(Kafka.call(first, "timestamp"));
     long offset = Kafka.number(Kafka.call(batch, "baseOffset"));
     if ((boolean) Kafka.call(batch, "isControlBatch")) {
@@ -135,12 +138,15 @@ final class TransactionPartition {
   /** [epoch of the entry that is verified, number of its guard]; -1 and 0 if there is none. */
   int[] entry() {
     Object manager = Kafka.call(log, "producerStateManager");
-    Object entry = Kafka.call(manager, "verificationStateEntry", ProducerClient.PRODUCER_ID);
-    if (entry == null) {
-      return new int[] {-1, 0};
+    for (long id : epochs.ids()) {
+      Object entry = Kafka.call(manager, "verificationStateEntry", id);
+      if (entry != null) {
+        return new int[] {
+          epochs.number(id, (short) Kafka.call(entry, "epoch")),
+          number(Kafka.call(entry, "verificationGuard"))
+        };
+      }
     }
-    return new int[] {
-      (short) Kafka.call(entry, "epoch"), number(Kafka.call(entry, "verificationGuard"))
-    };
+    return new int[] {-1, 0};
   }
 }

@@ -32,6 +32,7 @@ final class Transactions {
   private Virtual.Clock clock;
   private StateTopic topic;
   private Metadata leaders;
+  private ProducerEpochs epochs;
 
   Transactions(File folder) {
     this.folder = folder;
@@ -74,15 +75,16 @@ final class Transactions {
     topic = new StateTopic(new File(folder, "txn"), command.get("leader").asInt(), clock);
     int version = command.get("version").asInt();
     int count = command.get("partitions").asInt();
+    epochs = new ProducerEpochs(command.get("last_epoch").asInt());
     Object cache = BrokerProcess.metadataCache(1);
     List<Integer> leading = IntStream.rangeClosed(1, count).boxed().toList();
     leaders = new Metadata(leading, MetadataVersion.latestProduction(), cache);
     for (int id = 1; id <= command.get("brokers").asInt(); id++) {
-      brokers.add(new TransactionBroker(id, folder, topic, clock, version, cache));
+      brokers.add(new TransactionBroker(id, folder, topic, clock, version, epochs, cache));
     }
     boolean verifies = command.get("verifies").asBoolean();
     for (int id = 1; id <= count; id++) {
-      partitions.add(new TransactionPartition(new File(folder, "txn-" + id), clock, verifies));
+      partitions.add(new TransactionPartition(new File(folder, "txn-" + id), clock, verifies, epochs));
       lead(id, id);
     }
   }
@@ -116,6 +118,7 @@ final class Transactions {
       case "txn_elect_state" ->
           topic.elect(id, command.get("tenure").asInt(), command.get("end").asLong());
       case "txn_load" -> broker.load(id);
+      case "txn_begin" -> broker.begin(id);
       case "txn_replicate_state" -> topic.replicate(command.get("end").asLong());
       case "txn_init" -> broker.initProducerId(command.get("client").asText());
       case "txn_add" ->
@@ -157,7 +160,7 @@ final class Transactions {
           List.of(
               sent.size() - 1,
               each.partition(),
-              marker.producerEpoch(),
+              epochs.number(marker.producerId(), marker.producerEpoch()),
               marker.coordinatorEpoch(),
               marker.transactionResult(),
               version,
@@ -266,10 +269,10 @@ final class Transactions {
   }
 
   /** [state, epoch, partitions, start, last update], of a TransactionLogValue. */
-  private static void writeValue(JsonGenerator out, Object value) throws IOException {
+  private void writeValue(JsonGenerator out, Object value) throws IOException {
     out.writeStartArray();
     out.writeNumber((byte) Kafka.call(value, "transactionStatus"));
-    out.writeNumber((short) Kafka.call(value, "producerEpoch"));
+    out.writeNumber(epochs.numberOf(value));
     out.writeStartArray();
     Object topics = Kafka.call(value, "transactionPartitions");
     if (topics != null) {
@@ -284,7 +287,7 @@ final class Transactions {
   }
 
   /** [metadata or null, producer ids, ends]. */
-  private static void writeBroker(JsonGenerator out, TransactionBroker broker) throws IOException {
+  private void writeBroker(JsonGenerator out, TransactionBroker broker) throws IOException {
     out.writeStartArray();
     writeMetadata(out, broker);
     out.writeStartObject();
@@ -305,7 +308,7 @@ final class Transactions {
   }
 
   /** [state, epoch, partitions, start, last update, pending state or -1, whether it completes]. */
-  private static void writeMetadata(JsonGenerator out, TransactionBroker broker)
+  private void writeMetadata(JsonGenerator out, TransactionBroker broker)
       throws IOException {
     Object metadata = broker.metadata();
     if (metadata == null) {
@@ -314,7 +317,7 @@ final class Transactions {
     }
     out.writeStartArray();
     out.writeNumber((byte) Kafka.call(Kafka.call(metadata, "state"), "id"));
-    out.writeNumber((short) Kafka.call(metadata, "producerEpoch"));
+    out.writeNumber(epochs.numberOf(metadata));
     out.writeStartArray();
     for (Object each : Kafka.each(Kafka.call(metadata, "topicPartitions"))) {
       out.writeNumber(TransactionBroker.partition(((TopicPartition) each).topic()));
