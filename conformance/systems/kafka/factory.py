@@ -20,6 +20,7 @@ from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaCo
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
+from conformance.systems.kafka.share import KafkaShareSystem
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.kafka.transactional_log import KafkaTransactionalLogSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed, SystemUnderTest
@@ -44,7 +45,7 @@ _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
-_TRANSACTIONAL_LOG = "TransactionalLog"
+_TRANSACTIONAL_LOG, _SHARE = "TransactionalLog", "SharePartition"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
@@ -54,6 +55,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "NamesWhileReconciling": _CONSUMER_GROUPS,
     "Coordinators": _TRANSACTIONS,
     "PieceSizes": _TRANSACTIONAL_LOG,
+    "DeliveryLimit": _SHARE,
 }
 """Constants that models of one specification have, and others do not."""
 
@@ -70,11 +72,14 @@ KafkaDriven = (
     | KafkaRuntimeSystem
     | KafkaProduceSystem
     | KafkaTransactionalLogSystem
+    | KafkaShareSystem
     | SystemUnderTest
 )
 """What of a release is driven."""
 
 _FIRST_RUNTIME: Final = (4, 0, 0)
+_FIRST_SHARE_GROUPS: Final = (4, 1, 0)
+"""KIP-932: early access in 4.0, a preview in 4.1."""
 _FIRST_VERSION_2: Final = (4, 0, 0)
 _FIRST_STRICT_MARKERS: Final = (4, 2, 0)
 """KIP-890 and KIP-1228: transactions of version 2, and markers of it that need a new epoch."""
@@ -184,6 +189,8 @@ class KafkaFactory:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
         if specification == _RUNTIME:
             return self._without_runtime()
+        if specification == _SHARE:
+            return self._without_share_groups()
         if specification == _TRANSACTIONAL_LOG:
             return ""
         if specification == _PRODUCE:
@@ -230,6 +237,11 @@ class KafkaFactory:
         if self.client is None or release_of(self.version_of(_JAVA_CLIENT)) >= _FIRST_RUNTIME:
             return ""
         return "before 4.0 the Java consumer's classes of KIP-848 are others"
+
+    def _without_share_groups(self) -> str:
+        if release_of(self.version) >= _FIRST_SHARE_GROUPS:
+            return ""
+        return "before 4.1 share groups (KIP-932) are not even a preview"
 
     def _without_runtime(self) -> str:
         if release_of(self.version) >= _FIRST_RUNTIME:
@@ -330,12 +342,19 @@ _LOG_COMMANDS: Final = ({"command": "log_reset"},)
 _CONSUMER_COMMANDS: Final = ({"command": "group_reset", "partitions": 1},)
 _RUNTIME_COMMANDS: Final = ({"command": "runtime_reset", "brokers": 1, "max_batch": 1},)
 
-_AllBridged = KafkaRuntimeSystem | KafkaProduceSystem | KafkaTransactionalLogSystem
+_SHARE_COMMANDS: Final = (
+    {"command": "share_reset", "records": 1, "max_in_flight": 1, "delivery_limit": 1},
+)
+
+_AllBridged = (
+    KafkaRuntimeSystem | KafkaProduceSystem | KafkaTransactionalLogSystem | KafkaShareSystem
+)
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _RUNTIME: (KafkaRuntimeSystem, _RUNTIME_COMMANDS),
     _PRODUCE: (KafkaProduceSystem, _PRODUCE_COMMANDS),
     _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
+    _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),
 }
 """By specification of which every action is one command: the system, and what a bridge is asked
 first."""

@@ -44,6 +44,7 @@ public final class Bridge {
   private Transactions transactions;
   private TransactionalLogs transactionalLogs;
   private Loads loads;
+  private SharePartitions shares;
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -143,6 +144,9 @@ public final class Bridge {
     if (name.startsWith(Loads.PREFIX)) {
       return loads().run(name, command);
     }
+    if (name.startsWith(SharePartitions.PREFIX)) {
+      return shares().run(name, command);
+    }
     switch (name) {
       case "hello" -> {
         return json.writeValueAsString((String) Kafka.callStatic(Kafka.type("AppInfoParser"), "getVersion"));
@@ -206,6 +210,13 @@ public final class Bridge {
       loads = new Loads();
     }
     return loads;
+  }
+
+  private SharePartitions shares() {
+    if (shares == null) {
+      shares = new SharePartitions(folder);
+    }
+    return shares;
   }
 
   private String step(String name, Broker broker, JsonNode command) throws Exception {

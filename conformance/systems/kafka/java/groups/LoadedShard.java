@@ -127,6 +127,11 @@ final class LoadedShard implements LogReader {
       return Kafka.make(type, config, groupConfigs);
     }
 
+    /** Every group has the default configuration. */
+    Object groupConfigs() {
+      return groupConfigs;
+    }
+
     /** A load asks for no group's configuration: all of it is the default. */
     private Object groupConfig(java.lang.reflect.Type type) {
       Class<?> raw = Kafka.raw(type);
