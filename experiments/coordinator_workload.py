@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.errors import DataError
 from conformance.kafka.client import BrokerGone, Connection
 from conformance.kafka.cluster import Cluster
 from conformance.kafka.codec import uuid_text
@@ -118,7 +119,9 @@ class Workload:
                 self._acts[name][1]()
             except Refused as error:
                 self.refused[f"{name}: {error}"] += 1
-            except BrokerGone:  # also: the release does not know the request
+            except DataError:  # a field that the release's requests do not have
+                self.refused[f"{name}: not in this release"] += 1
+            except BrokerGone:
                 self.refused[f"{name}: no answer"] += 1
                 self._connection = self._cluster.connection()
             else:

@@ -120,7 +120,7 @@ def make_stage(series: Sequence[str], number: int, folder: Path, seed: int, seco
 
 def upgrade_features(connection: Connection) -> list[str]:
     """Raise each feature to what the release supports, as an operator does; the refusals."""
-    supported = connection.call("ApiVersions", _CLIENT)["supportedFeatures"]
+    supported = connection.call("ApiVersions", _CLIENT, _API_VERSIONS)["supportedFeatures"]
     refused = []
     for feature in sorted(supported, key=lambda entry: entry["name"] != "metadata.version"):
         name, highest = feature["name"], feature["maxVersion"]
@@ -134,6 +134,8 @@ def upgrade_features(connection: Connection) -> list[str]:
 
 
 _CLIENT = {"clientSoftwareName": "kconform", "clientSoftwareVersion": "1"}
+_API_VERSIONS = 4
+"""Former versions leave out what may be level 0."""
 
 
 def copy_partitions(data: Path, target: Path) -> int:
