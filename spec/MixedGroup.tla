@@ -140,14 +140,22 @@ TargetAssignments(members) ==
                   /\ \A p \in DOMAIN o : TopicOf[p] \in Reads[o[p]]
                   /\ IsFair(members, o)}}
 
+\* What a member gives back with this request is its own to take (KAFKA-19449).
+HeldFor(k, held) == held \ k.revoking
+
+\* A member that has given back all, and has to give back more, stays in its epoch (KAFKA-19974).
+EpochAfterRevocation(k) == k.epoch
+EpochToRevoke(k) == IF k.state = "UnrevokedPartitions" THEN EpochAfterRevocation(k) ELSE k.epoch
+
 \* CurrentAssignmentBuilder; held: what members hold by now.
 MoveOn(m, k, to, given, owned, held) ==
   LET wanted  == given \intersect ReadBy(m)
       kept    == k.assigned \intersect wanted
       revoked == k.assigned \ wanted
-      free    == (wanted \ kept) \ (held \ k.revoking)
+      free    == (wanted \ kept) \ HeldFor(k, held)
   IN  IF revoked \intersect owned # {}
-      THEN [k EXCEPT !.state = "UnrevokedPartitions", !.assigned = kept, !.revoking = revoked]
+      THEN [state |-> "UnrevokedPartitions", epoch |-> EpochToRevoke(k), assigned |-> kept,
+            revoking |-> revoked]
       ELSE [state |-> IF free = wanted \ kept THEN "Stable" ELSE "UnreleasedPartitions",
             epoch |-> to, assigned |-> kept \union free, revoking |-> {}]
 
@@ -318,7 +326,8 @@ DowngradeByReplacement(m) ==
       with       == WithMember(Group, m)
       rebalances == IsTargetStale \/ SubscriptionRebalances(isNews) \/ IsUnsettled(with)
       to         == EpochAfterJoin(Group, m, FALSE)
-  IN  /\ BecomesClassicGroup(with, rebalances)
+  IN  /\ to <= MaxEpoch
+      /\ BecomesClassicGroup(with, rebalances)
       /\ client' = [client EXCEPT ![m] = AfterJoin(NoClient, ToldAtDowngrade(rebalances, to))]
 
 \* classicGroupJoinToConsumerGroup: like a heartbeat that says what its sender owns.
@@ -352,15 +361,15 @@ ClassicRejoin(m) ==
                               IF o \in waiting THEN AfterJoin(joined[o], epoch + 1) ELSE client[o]]
               /\ UNCHANGED <<type, assignmentEpoch, target, member>>
 
-\* throwIfRebalanceInProgress.
-IsBehind(k) == k.epoch < assignmentEpoch
+\* There is a new target for it (KAFKA-20272).
+HasNewTarget(k) == k.epoch < assignmentEpoch
 
 \* classicGroupSyncToConsumerGroup, or to a classic group.
 SyncError(m) ==
   IF IdentityError(m) # "NONE" THEN IdentityError(m)
   ELSE IF type = "consumer"
   THEN IF client[m].epoch # member[m].epoch THEN "ILLEGAL_GENERATION"
-       ELSE IF IsBehind(member[m]) /\ member[m].state # "UnrevokedPartitions"
+       ELSE IF HasNewTarget(member[m]) /\ member[m].state # "UnrevokedPartitions"
        THEN "REBALANCE_IN_PROGRESS"
        ELSE "NONE"
   ELSE IF client[m].epoch # epoch THEN "ILLEGAL_GENERATION"
@@ -377,9 +386,6 @@ ClassicSync(m) ==
 WaitsForOthers(m) ==
   \E p \in target[m] \ member[m].assigned :
     \E o \in Members \ {m} : p \in Holds(member[o])
-
-\* A new target is there (KAFKA-20272).
-HasNewTarget(k) == k.epoch < assignmentEpoch
 
 \* classicGroupHeartbeatToConsumerGroup, or to a classic group.
 HeartbeatError(m) ==
