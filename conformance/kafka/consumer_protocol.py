@@ -8,7 +8,7 @@ over.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -19,12 +19,14 @@ NEWEST_VERSION = 3
 _VERSION = struct.Struct(">h")
 
 
-def subscription_bytes(topics: Iterable[str], version: int) -> bytes:
-    """The metadata of a join that owns nothing."""
+def subscription_bytes(
+    topics: Iterable[str], version: int, owned: Mapping[str, Iterable[int]] | None = None
+) -> bytes:
+    """The metadata of a join; `owned`: partitions by topic, from version 1 on."""
     module = _module("subscription", version)
     values: dict[str, object] = {"topics": tuple(sorted(topics)), "user_data": None}
     if version >= 1:
-        values["owned_partitions"] = ()
+        values["owned_partitions"] = _by_topic(module, owned or {})
     return _VERSION.pack(version) + body_bytes(module.ConsumerProtocolSubscription(**values))
 
 
@@ -36,12 +38,26 @@ def read_subscription(data: bytes) -> Entity:
 
 def assignment_bytes(topic: str, partitions: Iterable[int]) -> bytes:
     """A member's assignment of one topic's partitions."""
-    module, numbers = _module("assignment", NEWEST_VERSION), tuple(sorted(partitions))
-    entry = module.TopicPartition(topic=topic, partitions=numbers)
+    return assignment_of({topic: partitions})
+
+
+def assignment_of(partitions: Mapping[str, Iterable[int]]) -> bytes:
+    """A member's assignment, by topic."""
+    module = _module("assignment", NEWEST_VERSION)
     body = module.ConsumerProtocolAssignment(
-        assigned_partitions=(entry,) if numbers else (), user_data=None
+        assigned_partitions=_by_topic(module, partitions), user_data=None
     )
     return _VERSION.pack(NEWEST_VERSION) + body_bytes(body)
+
+
+def _by_topic(module: Any, partitions: Mapping[str, Iterable[int]]) -> tuple[Entity, ...]:
+    """One entry a topic; none of a topic without partitions."""
+    numbers = {topic: tuple(sorted(some)) for topic, some in sorted(partitions.items())}
+    return tuple(
+        module.TopicPartition(topic=topic, partitions=some)
+        for topic, some in numbers.items()
+        if some
+    )
 
 
 def read_assignment(data: bytes) -> tuple[tuple[str, int], ...]:

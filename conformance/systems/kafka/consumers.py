@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from uuid import UUID
 
@@ -41,7 +41,7 @@ from conformance.systems.wire.consumer.member import (
     Heartbeat,
     HeartbeatAnswer,
 )
-from conformance.systems.wire.consumer.reach import ConsumerSettings
+from conformance.systems.wire.consumer.reach import ConsumerSettings, ModelTopic
 from conformance.systems.wire.consumer.requests import (
     MemberGroup,
     ReadTopic,
@@ -92,7 +92,7 @@ class _BridgeConsumer(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
-class _BridgeConsumerGroup(msgspec.Struct, frozen=True, array_like=True):
+class BridgeConsumerGroup(msgspec.Struct, frozen=True, array_like=True):
     """The group as the bridge writes it."""
 
     epoch: int
@@ -105,7 +105,7 @@ class _BridgeConsumerStep(msgspec.Struct, frozen=True, array_like=True):
     -1 where none is committed."""
 
     answered: tuple[tuple[int, bytes], ...]
-    group: _BridgeConsumerGroup | None
+    group: BridgeConsumerGroup | None
     offsets: tuple[int, ...]
 
 
@@ -174,7 +174,7 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
                 "group_topic", topic=settings.topics.index(topic), size=size
             ),
         )
-        self._member_group = _member_group(settings)
+        self._member_group = member_group(settings.topics)
         self._clients = channel if clients is None else clients
 
     @property
@@ -290,20 +290,18 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
         return commit_answer(answer, sent, member.offset, _stored(self._bridge.offsets, sent))
 
 
-def _member_group(settings: ConsumerSettings) -> MemberGroup:
+def member_group(topics: Iterable[ModelTopic]) -> MemberGroup:
     """Ids as the bridge has them: the first one is Metadata.java's."""
     ids = (UUID(int=(1 << _ID_BITS) + 1 + (place << 8)) for place in itertools.count())
-    topics = (
-        ReadTopic(topic, topic.name, id) for topic, id in zip(settings.topics, ids, strict=False)
-    )
-    return MemberGroup(_GROUP_ID, tuple(topics))
+    read = (ReadTopic(topic, topic.name, id) for topic, id in zip(topics, ids, strict=False))
+    return MemberGroup(_GROUP_ID, tuple(read))
 
 
 def _low(id: UUID) -> int:
     return id.int & ((1 << _ID_BITS) - 1)
 
 
-def _inside(group: _BridgeConsumerGroup | None) -> GroupInside:
+def _inside(group: BridgeConsumerGroup | None) -> GroupInside:
     if group is None:
         return GroupInside()
     members = ((member.member_id, member.inside) for member in group.members)

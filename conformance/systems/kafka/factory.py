@@ -18,6 +18,7 @@ from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeou
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaConsumerGroupSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
+from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.share import KafkaShareSystem
@@ -25,6 +26,7 @@ from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.kafka.transactional_log import KafkaTransactionalLogSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed, SystemUnderTest
 from conformance.systems.shared.group.settings import settings_of
+from conformance.systems.shared.mixed.settings import settings_of as mixed_settings_of
 from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
 from conformance.systems.shared.produce.window import SPECIFICATION as _PRODUCE
 from conformance.systems.shared.produce.window import other_window
@@ -45,7 +47,7 @@ _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
-_TRANSACTIONAL_LOG, _SHARE = "TransactionalLog", "SharePartition"
+_TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
@@ -56,6 +58,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "Coordinators": _TRANSACTIONS,
     "PieceSizes": _TRANSACTIONAL_LOG,
     "DeliveryLimit": _SHARE,
+    "Policy": _MIXED_GROUPS,
 }
 """Constants that models of one specification have, and others do not."""
 
@@ -69,6 +72,7 @@ KafkaDriven = (
     KafkaSystem
     | KafkaGroupSystem
     | KafkaConsumerGroupSystem
+    | KafkaMixedGroupSystem
     | KafkaRuntimeSystem
     | KafkaProduceSystem
     | KafkaTransactionalLogSystem
@@ -148,6 +152,9 @@ class KafkaFactory:
             if clients is None:
                 return KafkaConsumerGroupSystem(coordinator, settings)
             return JavaConsumerGroupSystem(coordinator, settings, clients)
+        if specification == _MIXED_GROUPS:
+            channel = _bridge(self.release, self.name, _CONSUMER_COMMANDS)
+            return KafkaMixedGroupSystem(channel, mixed_settings_of(constants))
         if specification == _REPLICATION:
             channel = _bridge(self.release, self.name, _COMMANDS)
             return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
@@ -187,7 +194,7 @@ class KafkaFactory:
             )
         if self.client is not None:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
-        if specification == _RUNTIME:
+        if specification in (_RUNTIME, _MIXED_GROUPS):
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
@@ -198,7 +205,7 @@ class KafkaFactory:
         if specification in _OF_TRANSACTIONS:
             return self._other_transactions(constants) or self._beyond_epochs(constants)
         if specification not in _OF_BROKERS:
-            others = (*_OF_BROKERS, _GROUPS, _CONSUMER_GROUPS, *_ALL_BRIDGED)
+            others = (*_OF_BROKERS, _GROUPS, _CONSUMER_GROUPS, _MIXED_GROUPS, *_ALL_BRIDGED)
             driven = f"{', '.join(others)}, {' and '.join(_OF_TRANSACTIONS)}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])

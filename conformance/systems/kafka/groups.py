@@ -76,7 +76,7 @@ class _BridgeMember(msgspec.Struct, frozen=True, array_like=True):
     request: int | None
 
 
-class _BridgeGroup(msgspec.Struct, frozen=True, array_like=True):
+class BridgeGroup(msgspec.Struct, frozen=True, array_like=True):
     """The group as the bridge writes it: GroupView.java."""
 
     state: str
@@ -105,7 +105,7 @@ class _BridgeGroupStep(msgspec.Struct, frozen=True, array_like=True):
     """What has become of a step: answers as (number of the request, frame)."""
 
     answered: tuple[tuple[int, bytes], ...]
-    group: _BridgeGroup | None
+    group: BridgeGroup | None
     stored: _StoredGroup | None
 
 
@@ -264,7 +264,7 @@ class KafkaGroupSystem:
 
     # ---- member ids ------------------------------------------------------------------------
 
-    def _learn(self, group: _BridgeGroup | None) -> None:
+    def _learn(self, group: BridgeGroup | None) -> None:
         """A new member id belongs to the member that joined last."""
         if group is not None:
             for theirs in (*(member.member_id for member in group.members), *group.pending):

@@ -19,6 +19,7 @@ FAMILIES = (
     "controller",
     "acknowledgement",
     "consumer",
+    "mixed",
     "offsets",
     "positions",
     "runtime",

@@ -44,8 +44,9 @@ interface Coordinator {
   /** The future of the answer that a member waits for, as the coordinator holds it. */
   boolean holds(Object member, CompletableFuture<?> answer);
 
-  /** The settings of a model and its topics; other settings are defaults, but for waits. */
-  record Settings(int maxSize, int initialDelayMs, List<GroupTopics.Topic> topics) {
+  /** The settings of a model and its topics; other settings are defaults, but for waits; empty: its default. */
+  record Settings(
+      int maxSize, int initialDelayMs, String migrationPolicy, List<GroupTopics.Topic> topics) {
     Object on(OffsetsTopic topic) {
       Properties properties = new Properties();
       properties.putAll(((AbstractConfig) topic.process.config()).originals());
@@ -56,6 +57,9 @@ interface Coordinator {
               "group.consumer.assignment.interval.ms", "0",
               "group.coordinator.append.linger.ms", "0",
               "offsets.topic.num.partitions", "1"));
+      if (!migrationPolicy.isEmpty()) {
+        properties.put("group.consumer.migration.policy", migrationPolicy);
+      }
       return Kafka.callStatic(Kafka.type("kafka.server.KafkaConfig"), "fromProps", properties);
     }
   }

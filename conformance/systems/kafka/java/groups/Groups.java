@@ -45,6 +45,7 @@ final class Groups {
               new Coordinator.Settings(
                   command.path("max_size").asInt(UNLIMITED),
                   command.path("initial_delay_ms").asInt(),
+                  command.path("migration_policy").asText(),
                   GroupTopics.of(command)),
               command.path("partitions").asInt());
       case "group_request" -> request(command);
@@ -58,6 +59,9 @@ final class Groups {
       }
       case "group_consumer_view" -> {
         return view(this::consumerGroup);
+      }
+      case "group_mixed_view" -> {
+        return view(this::eitherGroup);
       }
       default -> throw new IllegalArgumentException("no command is called " + name);
     }
@@ -189,5 +193,17 @@ final class Groups {
       out.writeNumber(coordinator.committed(GROUP, partition));
     }
     out.writeEndArray();
+  }
+
+  /** A group that may change its protocol, in two fields, one of which is null: classic, of KIP-848. */
+  private void eitherGroup(JsonGenerator out) throws IOException {
+    Object group = current.group(GROUP);
+    if (group != null && group.getClass().getSimpleName().equals("ConsumerGroup")) {
+      out.writeNull();
+      ConsumerGroupView.write(out, (ShardCoordinator) current, GROUP);
+    } else {
+      GroupView.write(out, current, GROUP, requests);
+      out.writeNull();
+    }
   }
 }

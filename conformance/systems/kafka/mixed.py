@@ -1,0 +1,317 @@
+"""The system under test: Kafka's coordinator, driven by MixedGroup.tla's actions.
+
+A group in a JVM changes its protocol; requests of both protocols go to it as frames.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import msgspec
+from kio.schema.errors import ErrorCode
+
+from conformance.kafka.consumer_protocol import assignment_of, read_assignment, subscription_bytes
+from conformance.kafka.entities import (
+    SIZE_BYTES,
+    Entity,
+    class_of,
+    make,
+    milliseconds,
+    module_of,
+    read_response,
+    request_frame,
+)
+from conformance.systems.external import CHANNELS, AdapterChannel
+from conformance.systems.kafka.consumers import BridgeConsumerGroup, member_group
+from conformance.systems.kafka.groups import BridgeGroup
+from conformance.systems.protocol import SystemFailed
+from conformance.systems.shared.group.exchange import error_name
+from conformance.systems.shared.mixed.settings import MixedSettings, Partitions
+from conformance.systems.shared.mixed.system import (
+    Answer,
+    HeartbeatOf848,
+    MixedGroupSystem,
+    MixedMember,
+    MixedView,
+)
+from conformance.systems.wire.consumer.member import Heartbeat
+from conformance.systems.wire.consumer.requests import (
+    REBALANCE_MS,
+    heartbeat_answer,
+    heartbeat_request,
+)
+from conformance.tla import Value
+
+_GROUP_ID = "group"
+"""As the bridge calls the only group (Groups.java)."""
+_OF_848 = "consumer_group_heartbeat"
+_VERSIONS: Mapping[str, int] = MappingProxyType(
+    {"join_group": 9, "sync_group": 5, "heartbeat": 4, "leave_group": 5, _OF_848: 1}
+)
+_PROTOCOL_TYPE, _ASSIGNOR = "consumer", "range"
+_SUBSCRIPTION_VERSION = 1
+"""The first that says what a member owns."""
+_MALFORMED = b"\x00"
+"""No version is so short."""
+_STATES: Mapping[str, str] = MappingProxyType(
+    {
+        "STABLE": "Stable",
+        "UNREVOKED_PARTITIONS": "UnrevokedPartitions",
+        "UNRELEASED_PARTITIONS": "UnreleasedPartitions",
+    }
+)
+"""MemberState, by Kafka's name."""
+
+
+class _BridgeMixedStep(msgspec.Struct, frozen=True, array_like=True):
+    """Answers as (number of the request, frame); the group as one of its two kinds."""
+
+    answered: tuple[tuple[int, bytes], ...]
+    classic: BridgeGroup | None
+    consumer: BridgeConsumerGroup | None
+
+
+_as_step = msgspec.json.Decoder(_BridgeMixedStep).decode
+
+
+class KafkaMixedGroupSystem(MixedGroupSystem):
+    """One coordinator in a JVM, and consumers that send what the Java client sends."""
+
+    def __init__(self, channel: AdapterChannel, settings: MixedSettings) -> None:
+        super().__init__(settings)
+        self._channel = channel
+        self._member_group = member_group(settings.topics)
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, str] = {}
+        """By the number of a JoinGroup that is not answered, who sent it."""
+        self._answers: dict[str, Answer] = {}
+        self._chosen: Mapping[str, Partitions] | None = None
+
+    @property
+    def longest_call(self) -> float:
+        """A reset may have to start the JVM again."""
+        return self._channel.limits.start + self._channel.limits.call
+
+    def reset(self, _initial: Mapping[str, Value]) -> None:
+        """An empty log, a coordinator that has loaded it, the classic group of the beginning."""
+        self._begin()
+
+    def close(self) -> None:
+        """Leave the JVM to the next system of this process."""
+        CHANNELS.give_back(self._channel)
+
+    # ---- MixedGroupSystem ------------------------------------------------------------------
+
+    def _begin_group(self) -> None:
+        self._waiting, self._answers = {}, {}
+        topics = [
+            (each.topic, each.topic_id.int & (2**64 - 1), topic.first, topic.size)
+            for each, topic in zip(self._member_group.topics, self._settings.topics, strict=True)
+        ]
+        self._command(
+            "group_reset",
+            topics=topics,
+            partitions=0,
+            initial_delay_ms=REBALANCE_MS,
+            migration_policy=self._settings.policy,
+        )
+
+    def _end_initial_delay(self) -> None:
+        self._command("group_fire", kind="INITIAL_JOIN", member=None)
+
+    def _expire(self, name: str) -> None:
+        self._command("group_fire", kind="SESSION", member=self._id(name))
+
+    def _choose(self, target: Mapping[str, Partitions] | None) -> None:
+        self._chosen = target
+
+    def _heartbeat_of_848(self, name: str, sent: HeartbeatOf848) -> Answer:
+        heartbeat = Heartbeat(sent.epoch, sent.owned, sent.reads)
+        group, instance = self._member_group, self._settings.instances[name]
+        body = heartbeat_request(_VERSIONS[_OF_848], group, name, instance, heartbeat)
+        self._ids[name] = name
+        # Without an assignor of its own a member does not change the group's.
+        answer = heartbeat_answer(self._ask(_OF_848, replace(body, server_assignor=None)), group)
+        return Answer(answer.error, answer.epoch, answer.given)
+
+    def _join_group(self, name: str, owned: Partitions) -> Answer | None:
+        answer = self._send_join(name, owned)
+        if answer is not None and answer.error == "MEMBER_ID_REQUIRED":
+            answer = self._send_join(name, owned)
+        return answer
+
+    def _send_join(self, name: str, owned: Partitions) -> Answer | None:
+        settings, module = self._settings, module_of("join_group", 9, "request")
+        metadata = subscription_bytes(
+            settings.reads[name], _SUBSCRIPTION_VERSION, settings.by_topic(owned)
+        )
+        if name in settings.malformed:
+            metadata = _MALFORMED
+        body = make(
+            module.JoinGroupRequest,
+            group_id=_GROUP_ID,
+            session_timeout=milliseconds(REBALANCE_MS),
+            rebalance_timeout=milliseconds(REBALANCE_MS),
+            member_id=self._ids.get(name, ""),
+            group_instance_id=settings.instances[name],
+            protocol_type=_PROTOCOL_TYPE,
+            protocols=(module.JoinGroupRequestProtocol(name=_ASSIGNOR, metadata=metadata),),
+        )
+        number = next(self._numbers)
+        self._waiting[number] = name
+        self._request(number, body)
+        return self._answers.pop(name, None)
+
+    def _joins_answered(self) -> Mapping[str, Answer]:
+        answers, self._answers = self._answers, {}
+        return answers
+
+    def _sync_group(self, name: str, generation: int, given: Mapping[str, Partitions]) -> Answer:
+        module, by_topic = module_of("sync_group", 5, "request"), self._settings.by_topic
+        body = make(
+            module.SyncGroupRequest,
+            group_id=_GROUP_ID,
+            generation_id=generation,
+            member_id=self._ids[name],
+            group_instance_id=self._settings.instances[name],
+            protocol_type=_PROTOCOL_TYPE,
+            protocol_name=_ASSIGNOR,
+            assignments=tuple(
+                module.SyncGroupRequestAssignment(
+                    member_id=self._ids[each], assignment=assignment_of(by_topic(partitions))
+                )
+                for each, partitions in given.items()
+            ),
+        )
+        answer = self._ask_maybe("sync_group", body)
+        if answer is None:
+            return Answer("")  # a follower's waits for the leader's
+        return Answer(_error(answer), generation, self._numbers_of(answer.assignment))
+
+    def _heartbeat(self, name: str, generation: int) -> Answer:
+        body = make(
+            class_of("heartbeat", 4, "request"),
+            group_id=_GROUP_ID,
+            generation_id=generation,
+            member_id=self._ids[name],
+            group_instance_id=self._settings.instances[name],
+        )
+        return Answer(_error(self._ask("heartbeat", body)))
+
+    def _leave_group(self, name: str) -> Answer:
+        module = module_of("leave_group", 5, "request")
+        member = make(
+            module.MemberIdentity,
+            member_id=self._ids[name],
+            group_instance_id=self._settings.instances[name],
+            reason=None,
+        )
+        answer = self._ask(
+            "leave_group", make(module.LeaveGroupRequest, group_id=_GROUP_ID, members=(member,))
+        )
+        of_members = (each for each in answer.members if _error(each) != "NONE")
+        return Answer(_error(next(of_members, answer)))
+
+    def _view(self) -> MixedView:
+        classic, consumer = self._step.classic, self._step.consumer
+        names = {theirs: name for name, theirs in self._ids.items()}
+        if consumer is not None:
+            return MixedView(
+                "consumer",
+                "none",
+                consumer.epoch,
+                consumer.assignment_epoch,
+                {
+                    names.get(each.member_id, each.member_id): MixedMember(
+                        _STATES.get(each.state, each.state),
+                        each.epoch,
+                        each.assigned,
+                        each.pending_revocation,
+                        each.target,
+                    )
+                    for each in consumer.members
+                },
+                frozenset(),
+            )
+        if classic is None:
+            raise SystemFailed("The group is gone.")
+        members = {names.get(each.member_id, each.member_id): each for each in classic.members}
+        return MixedView(
+            "classic",
+            classic.state,
+            classic.generation,
+            0,
+            {
+                name: MixedMember("Classic", 0, self._numbers_of(each.assignment))
+                for name, each in members.items()
+            },
+            frozenset(name for name, each in members.items() if each.awaits_join),
+        )
+
+    # ---- requests --------------------------------------------------------------------------
+
+    def _id(self, name: str) -> str:
+        return self._ids.get(name, name)
+
+    def _numbers_of(self, assignment: bytes) -> Partitions:
+        if not assignment:
+            return frozenset()
+        return frozenset(
+            self._settings.numbers(topic, place) for topic, place in read_assignment(assignment)
+        )
+
+    def _ask(self, api: str, body: Entity) -> Entity:
+        answer = self._ask_maybe(api, body)
+        if answer is None:
+            raise SystemFailed(f"{api} is not answered")
+        return answer
+
+    def _ask_maybe(self, api: str, body: Entity) -> Entity | None:
+        number = next(self._numbers)
+        frame = self._request(number, body).get(number)
+        return None if frame is None else _read(api, frame)
+
+    def _request(self, number: int, body: Entity) -> Mapping[int, bytes]:
+        frame = request_frame(body, 0, _GROUP_ID)[SIZE_BYTES:]
+        text = base64.b64encode(frame).decode("ascii")
+        return self._command("group_request", number=number, frame=text, target=self._target())
+
+    def _target(self) -> Mapping[str, list[int]] | None:
+        """What is chosen, by the ids that members have by now."""
+        chosen = self._chosen
+        if chosen is None:
+            return None
+        return {self._id(name): sorted(given) for name, given in chosen.items()}
+
+    def _command(self, command: str, **members: object) -> Mapping[int, bytes]:
+        """Let the coordinator take a step; the frames that it answers, but to joins, by request."""
+        steps: list[dict[str, object]] = [
+            {"command": command, **members},
+            {"command": "group_mixed_view"},
+        ]
+        self._step = _as_step(self._channel.call(steps)[-1])
+        others: dict[int, bytes] = {}
+        for number, frame in self._step.answered:
+            name = self._waiting.pop(number, None)
+            if name is None:
+                others[number] = frame
+                continue
+            answer = _read("join_group", frame)
+            if answer.member_id:
+                self._ids[name] = answer.member_id
+            self._answers[name] = Answer(_error(answer), answer.generation_id)
+        return others
+
+
+def _read(api: str, frame: bytes) -> Entity:
+    _, answer = read_response(frame, class_of(api, _VERSIONS[api], "response"))
+    return answer
+
+
+def _error(answer: Entity) -> str:
+    code: ErrorCode = answer.error_code
+    return error_name(code)

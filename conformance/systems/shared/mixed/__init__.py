@@ -1,0 +1,1 @@
+"""What adapters of MixedGroup.tla share: its constants, its consumers, its steps."""
