@@ -41,7 +41,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         report = gated(options.release, options.minutes, options.models, Path(folder))
-    suites = sorted(report["stages"]["replay"]["models"], key=lambda suite: -suite["seconds"])
+    replay = report["stages"]["replay"]
+    suites = sorted(replay.get("models", [replay]), key=lambda suite: -suite["seconds"])
     print("| suite | steps | s | steps/s |\n|---|---|---|---|")
     for suite in suites:
         pace = suite["steps"] / suite["seconds"]
