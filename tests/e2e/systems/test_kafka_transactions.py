@@ -21,6 +21,7 @@ MODELS = [
     "v2-append-failures-1-batch",
     "v2-outages",
     "errors-v2",
+    "ids-fail-over",
     "v1",
 ]
 OF_OLDER = [
@@ -29,6 +30,8 @@ OF_OLDER = [
     ("v2-4-0-instances-1-transaction", "4.1.0"),
     ("v2-instances-1-transaction", "4.2.0"),
     ("errors-v2", "4.0.0"),
+    ("ids-fail-over", "4.1.0"),
+    ("ids-time-outs", "4.2.0"),
 ]
 """With what the table of deviations knows set aside: Scala's log and metadata, then Java's."""
 
@@ -49,6 +52,7 @@ def test_random_walks_agree(context: Context, model: str, version: str) -> None:
     [
         ("v2", "3.9.1", "before 4.0"),
         ("v2-4-0", "4.2.0", "from 4.2 on"),
+        ("ids-time-outs", "4.0.0", "to -32768"),
     ],
 )
 def test_another_version_of_the_protocol_is_refused(
