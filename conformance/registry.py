@@ -38,6 +38,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "replication": "conformance.systems.replication:create",
         "runtime": "conformance.systems.runtime:create",
         "sessions": "conformance.systems.sessions:create",
+        "share": "conformance.systems.share:create",
         "storage": "conformance.systems.storage:create",
         "transaction": "conformance.systems.transaction:create",
     }
@@ -61,6 +62,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": ("CoordinatorStore",),
         "sessions": ("FetchSessionCache", "FetchSessions"),
+        "share": ("SharePartition",),
         "storage": ("LogStorage",),
         "transaction": ("TransactionErrors", "TransactionalLog", "Transactions"),
     }

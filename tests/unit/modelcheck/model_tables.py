@@ -28,6 +28,7 @@ FAMILIES = (
     "load",
     "data",
     "sessions",
+    "share",
     "produce",
     "reassignment",
     "transaction",
