@@ -39,6 +39,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "replication": "conformance.systems.replication:create",
         "runtime": "conformance.systems.runtime:create",
         "sessions": "conformance.systems.sessions:create",
+        "share": "conformance.systems.share:create",
         "storage": "conformance.systems.storage:create",
         "transaction": "conformance.systems.transaction:create",
     }
@@ -63,6 +64,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": ("CoordinatorStore",),
         "sessions": ("FetchSessionCache", "FetchSessions"),
+        "share": ("SharePartition",),
         "storage": ("LogStorage",),
         "transaction": (
             "TransactionErrors",

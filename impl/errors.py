@@ -91,6 +91,7 @@ class Errors(IntEnum):
     UNSUPPORTED_ASSIGNOR = 112
     STALE_MEMBER_EPOCH = 113
     TRANSACTION_ABORTABLE = 120
+    INVALID_RECORD_STATE = 121
     INVALID_REGULAR_EXPRESSION = 128
 
     def exception(self, message: str = "") -> ApiException:

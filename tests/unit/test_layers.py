@@ -124,6 +124,7 @@ OWN_ADAPTERS = (
     "replication",
     "runtime",
     "sessions",
+    "share",
     "storage",
     "transaction",
 )

@@ -52,7 +52,7 @@ _as_view = msgspec.json.Decoder(_BridgeShare).decode
 @cache
 def _observed(count: int, names: tuple[str, ...], text: bytes) -> Observation:
     view = _as_view(text)
-    cached = {offset: record for offset, *record in view.records}
+    cached = {record[0]: record[1:] for record in view.records}
     return Observation(
         {
             "rec": make_function({o: _record(names, cached.get(o)) for o in range(count)}),
@@ -69,14 +69,14 @@ def _observed(count: int, names: tuple[str, ...], text: bytes) -> Observation:
     )
 
 
-def _record(names: tuple[str, ...], record: list[str | int] | None) -> Value:
+def _record(names: tuple[str, ...], record: tuple[str, int, str, str, str] | None) -> Value:
     state, deliveries, member, owner, timer = record or _NOT_CACHED
     return Fn(
         {
             "state": state,
             "count": deliveries,
-            "member": _member(names, str(member)),
-            "owner": _member(names, str(owner)),
+            "member": _member(names, member),
+            "owner": _member(names, owner),
             "timer": timer,
         }
     )

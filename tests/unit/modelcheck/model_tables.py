@@ -29,6 +29,7 @@ FAMILIES = (
     "load",
     "data",
     "sessions",
+    "share",
     "produce",
     "reassignment",
     "transaction",

@@ -38,6 +38,7 @@ final class SharePartitions {
   private static final int LOCK_DURATION_MS = 30_000;
   private static final int ACQUIRED_AT_ONCE = 1; // each record batch is acquired by itself
   private static final String NO_MEMBER = "";
+  private static final String NO_MEMBER_OF_4_1 = Uuid.ZERO_UUID.toString();
 
   private final ObjectMapper json = new ObjectMapper();
   private final OffsetsTopic topic;
@@ -288,7 +289,7 @@ final class SharePartitions {
     out.writeNumber(offset);
     out.writeString(Kafka.get(state, "state").toString());
     out.writeNumber((int) Kafka.get(state, "deliveryCount"));
-    out.writeString((String) Kafka.get(state, "memberId"));
+    out.writeString(memberOf(state));
     out.writeString(owner(Kafka.get(state, "rollbackState")));
     out.writeString(task == null ? "NONE" : timer.isPending((TimerTask) task) ? "RUNNING" : "EXPIRED");
     out.writeEndArray();
@@ -300,6 +301,11 @@ final class SharePartitions {
       return NO_MEMBER;
     }
     Object state = Kafka.has(rollback, "memberId") ? rollback : Kafka.get(rollback, "state");
-    return (String) Kafka.get(state, "memberId");
+    return memberOf(state);
+  }
+
+  private static String memberOf(Object state) {
+    String member = (String) Kafka.get(state, "memberId");
+    return member.equals(NO_MEMBER_OF_4_1) ? NO_MEMBER : member;
   }
 }
