@@ -1,4 +1,4 @@
-"""Three logs of brokers that ran (`experiments/real_logs.py`), as they are and with planted faults.
+"""Logs of brokers that ran (`experiments/real_logs.py`), as they are and with planted faults.
 
 experiments/planted_logs.py does the same to a hundred logs.
 """
@@ -6,6 +6,7 @@ experiments/planted_logs.py does the same to a hundred logs.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tests.e2e.load.test_planted import RELEASES
 from tests.e2e.load.written import LogWriter
 
 REAL = Path(__file__).parent / "real"
+KAFKA_19862 = REAL / "4.0.0-4.1.1-4.2.1" / "2-4.1.1" / "__consumer_offsets-8"
 UNITS = {"__consumer_offsets": 4, "__transaction_state": 3, "__share_group_state": 3}
 """How many the logs hold: a classic, a consumer, a mixed group and a simple consumer."""
 
@@ -30,8 +32,8 @@ def planter(writer: LogWriter) -> Planter:
 
 
 def real_log(topic: StateTopic) -> Path:
-    (log,) = loadable(REAL, topic, NEWEST)
-    return log
+    """The one in which nothing is to be found."""
+    return loadable(REAL, topic, NEWEST)[0]
 
 
 @pytest.mark.parametrize("topic", TOPICS.values(), ids=list(TOPICS))
@@ -42,6 +44,22 @@ def test_a_real_log_loads(topic: StateTopic, specifications: Specifications) -> 
     assert not result.findings
     assert not result.disagreements
     assert result.compared
+
+
+@pytest.mark.parametrize(
+    ("release", "answers"),
+    [
+        ("4.1.1", {LoadAnswer.LOADS: 1, LoadAnswer.FAILS_COMPACTED: 1}),
+        ("4.1.2", {LoadAnswer.LOADS: 2}),
+    ],
+)
+def test_a_broker_of_4_1_1_wrote_what_it_may_not_load(
+    release: str, answers: Mapping[LoadAnswer, int], specifications: Specifications
+) -> None:
+    result = judged(KAFKA_19862, release, REAL, specifications)
+
+    assert result.answers == {str(answer): count for answer, count in answers.items()}
+    assert not result.disagreements
 
 
 def test_the_cleaner_had_been_over_one_of_them() -> None:
