@@ -174,6 +174,12 @@ def logs_of(output: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
                     yield log, asked
 
 
+def is_cleaned(log: Path) -> bool:
+    """Whether offsets are missing: the cleaner, or pruning, has taken records away."""
+    content = read_partition(log, whole=True)
+    return bool(content.records) and content.count <= content.records[-1].offset
+
+
 def judged(log: Path, release: str, output: Path, specifications: Specifications) -> LogResult:
     """Both judges' answer."""
     topic, started = topic_of(log), time.monotonic()
@@ -249,7 +255,9 @@ def main() -> int:
     for result in bad:
         for text in (*result.findings, *result.disagreements):
             print(f"{result.log} {result.release}: {text}")
-    print(f"{len({result.log for result in results})} logs, {len(results)} loads asked")
+    logs = sorted({result.log for result in results})
+    cleaned = sum(is_cleaned(given.output / log) for log in logs)
+    print(f"{len(logs)} logs, {cleaned} of them cleaned or pruned, {len(results)} loads asked")
     return 1 if bad else 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +32,7 @@ from conformance.report.releases import (
 )
 from conformance.stages.context import Context
 from conformance.stages.deviations import deviations
+from conformance.stages.load import log_answers
 from conformance.stages.versions import ModelOutcome, Trial, VersionCell
 from conformance.stages.versions import versions as versions_stage
 from conformance.tla import Tools, find_tools
@@ -62,6 +63,14 @@ def versions(
             "without --system all releases of Kafka.",
         ),
     ] = False,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--log",
+            help="A copy of a coordinator's partition, which the classes of each release load; "
+            "repeatable.",
+        ),
+    ] = None,
     tier: Annotated[str | None, typer.Option(help="Of --all: ci or nightly.")] = None,
     output: Annotated[
         Path | None,
@@ -80,17 +89,17 @@ def versions(
     use_kafka_lib(kafka_lib)
     with session("versions", as_json=as_json) as work:
         work.keep_divergences()
-        if not (models or whole):
-            raise UserError("Name models to drive the systems along, or give --all.")
+        if not (models or whole or log):
+            raise UserError("Name models to drive the systems along, or give --all or --log.")
         given = system or (_ALL_SYSTEMS if whole else ())
         systems = list(dict.fromkeys(name for text in given for name in _names(text)))
         if not systems:
             raise UserError("--system names no system: give kafka-3.8.1,kafka-3.9.1 or the like.")
         settled = settled_tier(work.settings, tier or work.settings.tier)
         known: TierName = "nightly" if settled.name == "nightly" else "ci"
-        named = [model.driving() for model in find_models(models or (), None if models else known)]
-        chosen = [model for model in named if model.feeds_suite]
-        if not chosen:
+        found = find_models(models or (), None if models else known) if models or whole else ()
+        chosen = [model for model in (each.driving() for each in found) if model.feeds_suite]
+        if found and not chosen:
             raise UserError("None of these models feeds a suite: there is nothing to drive along.")
         if output is not None:
             check_folder(output)
@@ -100,9 +109,14 @@ def versions(
         if whole:
             for name in systems:
                 _paths(context, name, store)
+        loaded = {name: _logs(context, name, log, store) for name in systems} if log else {}
         cells = versions_stage(context, chosen, systems, store)
         work.header["matrix"] = _object(cells)
-        work.closing = "\n".join(_table(cells))
+        tables = [_table(cells)] if cells else []
+        if log:
+            work.header["logs"] = {name: {**rows} for name, rows in loaded.items()}
+            tables.append(_log_table(loaded))
+        work.closing = "\n\n".join("\n".join(lines) for lines in tables)
         if idle := undriven(cells):
             work.extra.append(Verdict.INCONCLUSIVE)
             work.say(f"nothing was compared, since no model here drives it: {', '.join(idle)}")
@@ -115,6 +129,17 @@ def _paths(context: Context, system: str, store: _Records | None) -> None:
     shown = {item.deviation.id: str(item.presence) for item in results}
     if store is not None and shown:
         store.put(msgspec.structs.replace(store.record(system), deviations={**kept, **shown}))
+
+
+def _logs(
+    context: Context, system: str, folders: Sequence[Path], store: _Records | None
+) -> Mapping[str, str]:
+    """What the system makes of each unit of these logs, with what was kept."""
+    kept = {} if store is None else store.record(system).logs
+    made = log_answers(context, folders, system, kept)
+    if store is not None and made:
+        store.put(msgspec.structs.replace(store.record(system), logs={**kept, **made}))
+    return {**kept, **made}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +249,14 @@ def _object(cells: Sequence[VersionCell]) -> dict[str, JsonValue]:
     return dict(result)
 
 
+def _log_table(loaded: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """A row for each unit of a log, a column for each system."""
+    rows = [["", *loaded]]
+    for name in sorted({row for answers in loaded.values() for row in answers}):
+        rows.append([name, *(answers.get(name, "-") for answers in loaded.values())])
+    return _aligned(rows)
+
+
 def _table(cells: Sequence[VersionCell]) -> list[str]:
     """A row for each model, a column for each system; below it what was driven and agreed."""
     systems = list(dict.fromkeys(cell.system for cell in cells))
@@ -233,6 +266,10 @@ def _table(cells: Sequence[VersionCell]) -> list[str]:
         rows.append([model, *(shown[system].short for system in systems)])
         if any(cell.driven for cell in shown.values()):
             rows.append(["", *(shown[system].driven for system in systems)])
+    return _aligned(rows)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(text.ljust(w) for text, w in zip(r, widths, strict=True)).rstrip() for r in rows

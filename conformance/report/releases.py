@@ -32,7 +32,7 @@ class SuiteRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     steps: int = 0
 
 
-class ReleaseRecord(msgspec.Struct, frozen=True):
+class ReleaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything that was run of one system; nothing in it depends on the clock."""
 
     schema: int
@@ -41,6 +41,8 @@ class ReleaseRecord(msgspec.Struct, frozen=True):
     """By id, what its saved path showed."""
     suites: Mapping[str, SuiteRecord]
     """By model; one that is missing was not run."""
+    logs: Mapping[str, str] = {}
+    """By the name of a log and of one of its units, what a load makes of it."""
 
 
 def file_of(folder: Path, system: str) -> Path:
@@ -105,6 +107,8 @@ def markdown(kept: Sequence[ReleaseRecord]) -> str:
         "and *not to be seen* or *not driven* where this way of driving cannot tell.",
         "A suite *agrees* with the specification, or departs *as known*:",
         "it passes with the deviations that the file of the release names.",
+        "The classes of a release load shipped logs, a row for each group or other unit",
+        "([will this log load?](../load.md#the-same-log-and-every-release)).",
         f"*{_NOT_RUN}* says that nobody has run it, and so does a release that is missing here.",
     ]
     for kind in dict.fromkeys(_order(record.system)[0] for record in kept):
@@ -112,6 +116,7 @@ def markdown(kept: Sequence[ReleaseRecord]) -> str:
         lines += ["", f"## {kind}"]
         lines += _table("path", of_kind, {r.system: r.deviations for r in of_kind})
         lines += _table("suite", of_kind, {r.system: _words(r) for r in of_kind})
+        lines += _table("log", of_kind, {r.system: r.logs for r in of_kind})
     return "\n".join(lines) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -103,6 +103,37 @@ def load(
             for verdict in partition.releases:
                 _report(context, partition, verdict)
     return verdicts
+
+
+def log_answers(
+    context: Context, folders: Sequence[Path], system: str, replayed: Collection[str] = ()
+) -> dict[str, str]:
+    """What a release's classes make of each unit of copies of partitions, by folder and unit.
+
+    PASS where the specification says the same; whether the log loads is the answer. Folders all of
+    whose answers were `replayed` before are left out, and systems that have no such classes.
+    """
+    family, _, release = system.partition("-")
+    answers: dict[str, str] = {}
+    if family != "kafka" or not release or release_of(release) < OLDEST:
+        return answers
+    left = [f for f in folders if not any(row.partition(" ")[0] == f.name for row in replayed)]
+    specifications = Specifications()
+    specifications.prepare(sorted({topic_of(folder).model for folder in left}))
+    jars = {release: kafka_jars(release).classpath}
+    for folder in left:
+        with stage(context, STAGE, f"{folder.name} {system}") as outcome:
+            partition = _judge(folder, jars=jars, specifications=specifications, classes=True)
+            (verdict,) = partition.releases
+            named = {f"{folder.name} {unit.name}".rstrip(): unit for unit in verdict.units}
+            made = {row: _words(unit.answer, verdict.topic) for row, unit in named.items()}
+            answers |= made
+            outcome.summary = _summary(partition.log, verdict)
+            outcome.figures = {"folder": str(folder), "release": release, "answers": {**made}}
+            outcome.fault = bool(verdict.disagreements)
+            whole = made and not partition.log.damage and not verdict.disagreements
+            outcome.verdict = Verdict.PASS if whole else Verdict.INCONCLUSIVE
+    return answers
 
 
 def _judge(

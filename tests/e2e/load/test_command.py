@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from conformance.report.releases import PAGE, file_of, load
 from conformance.resources import resource_root
-from tests.e2e.load.example import FOLDER, segment
+from tests.e2e.load.example import FOLDER, LOGS, SHIPPED, segment
 from tests.e2e.load.written import SEGMENT
 
-EXAMPLE = resource_root() / FOLDER
+ROOT = resource_root()
+EXAMPLE = ROOT / FOLDER
+HAZARDS = ROOT / LOGS / "__consumer_offsets-20"
 
 
 def kconform(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -28,8 +31,28 @@ def logs(answer: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return entries
 
 
-def test_the_shipped_log_is_what_kafka_serialises() -> None:
-    assert (EXAMPLE / SEGMENT).read_bytes() == segment()
+def test_the_shipped_logs_are_what_kafka_serialises() -> None:
+    assert SHIPPED.keys() == {path.relative_to(ROOT) for path in (ROOT / LOGS).iterdir()}
+    for folder in SHIPPED:
+        assert (ROOT / folder / SEGMENT).read_bytes() == segment(folder), folder
+
+
+def test_a_matrix_says_which_release_loads_what(tmp_path: Path) -> None:
+    arguments = ("--log", HAZARDS, "--system", "kafka-4.1.0,4.4.0", "-o", tmp_path, "--json")
+
+    answer = kconform("versions", *arguments)
+
+    kept = load(file_of(tmp_path, "kafka-4.1.0")).logs
+    row = f"| {HAZARDS.name} KAFKA-20254 | fails | loads |"
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)["logs"]["kafka-4.1.0"] == kept
+    assert row in (tmp_path / PAGE).read_text(encoding="utf-8")
+
+
+def test_a_release_before_4_0_has_nothing_to_load_with() -> None:
+    answer = kconform("versions", "--log", HAZARDS, "--system", "kafka-3.9.2")
+
+    assert answer.returncode == 3, answer.stdout
 
 
 def test_one_release_loads_it_and_another_does_not() -> None:
