@@ -216,10 +216,14 @@ class SegmentReader:
 
     def _batches(self, segment: str, data: Buffer) -> Iterator[LoggedRecord]:
         content = MappedSegment(data, headers.walk(data))
+        # A walk goes on behind what it cannot read; a loader does not.
+        end = min((stretch.start for stretch in content.walk.stretches), default=len(data))
         for chunk in content.columns():
             good = content.verified(chunk)
             rows = zip(*(chunk[name].tolist() for name in _COLUMNS), strict=True)
             for row, fine in zip(rows, good.tolist(), strict=True):
+                if row[0] > end:
+                    break
                 if not fine or row[2] != MAGIC:
                     why = f"its magic is {row[2]}" if fine else "its checksum is wrong"
                     self.damage.append(Damage(segment, f"batch at offset {row[3]}: {why}"))
