@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.stages.context import Context, one_model, workbench
-from conformance.stages.deviations import Presence, deviations
+from conformance.stages.deviations import deviations
+from conformance.stages.presence import Presence
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
