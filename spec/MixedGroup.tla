@@ -143,10 +143,6 @@ TargetAssignments(members) ==
 \* What a member gives back with this request is its own to take (KAFKA-19449).
 HeldFor(k, held) == held \ k.revoking
 
-\* A member that has given back all, and has to give back more, stays in its epoch (KAFKA-19974).
-EpochAfterRevocation(k) == k.epoch
-EpochToRevoke(k) == IF k.state = "UnrevokedPartitions" THEN EpochAfterRevocation(k) ELSE k.epoch
-
 \* CurrentAssignmentBuilder; held: what members hold by now.
 MoveOn(m, k, to, given, owned, held) ==
   LET wanted  == given \intersect ReadBy(m)
@@ -154,8 +150,7 @@ MoveOn(m, k, to, given, owned, held) ==
       revoked == k.assigned \ wanted
       free    == (wanted \ kept) \ HeldFor(k, held)
   IN  IF revoked \intersect owned # {}
-      THEN [state |-> "UnrevokedPartitions", epoch |-> EpochToRevoke(k), assigned |-> kept,
-            revoking |-> revoked]
+      THEN [k EXCEPT !.state = "UnrevokedPartitions", !.assigned = kept, !.revoking = revoked]
       ELSE [state |-> IF free = wanted \ kept THEN "Stable" ELSE "UnreleasedPartitions",
             epoch |-> to, assigned |-> kept \union free, revoking |-> {}]
 
