@@ -70,12 +70,10 @@ Others(m)       == {o \in Members \ {m} : IsStatic(m) /\ InstanceOf[o] = Instanc
 Holds(k)        == k.assigned \union k.revoking
 ReadBy(m)       == {p \in Partitions : TopicOf[p] \in Reads[m]}
 
-\* A new consumer group's first member is in this epoch (KAFKA-20268).
-FirstEpoch == 2
-
+\* Epochs are counted from that of the first members: 1 or 2, by release (ConsumerGroup's FirstEpoch).
 Init ==
   LET isClassic == DOMAIN First \subseteq Classic
-      at        == IF isClassic THEN 1 ELSE FirstEpoch
+      at        == 1
       has(m)    == IF m \in DOMAIN First THEN First[m] ELSE {}
   IN  /\ type = IF isClassic THEN "classic" ELSE "consumer"
       /\ phase = IF isClassic THEN "Stable" ELSE "none"
