@@ -70,12 +70,10 @@ Others(m)       == {o \in Members \ {m} : IsStatic(m) /\ InstanceOf[o] = Instanc
 Holds(k)        == k.assigned \union k.revoking
 ReadBy(m)       == {p \in Partitions : TopicOf[p] \in Reads[m]}
 
-\* A new consumer group's first member is in this epoch (KAFKA-20268).
-FirstEpoch == 2
-
+\* Epochs are counted from that of the first members: 1 or 2, by release (ConsumerGroup's FirstEpoch).
 Init ==
   LET isClassic == DOMAIN First \subseteq Classic
-      at        == IF isClassic THEN 1 ELSE FirstEpoch
+      at        == 1
       has(m)    == IF m \in DOMAIN First THEN First[m] ELSE {}
   IN  /\ type = IF isClassic THEN "classic" ELSE "consumer"
       /\ phase = IF isClassic THEN "Stable" ELSE "none"
@@ -143,10 +141,6 @@ TargetAssignments(members) ==
 \* What a member gives back with this request is its own to take (KAFKA-19449).
 HeldFor(k, held) == held \ k.revoking
 
-\* A member that has given back all, and has to give back more, stays in its epoch (KAFKA-19974).
-EpochAfterRevocation(k) == k.epoch
-EpochToRevoke(k) == IF k.state = "UnrevokedPartitions" THEN EpochAfterRevocation(k) ELSE k.epoch
-
 \* CurrentAssignmentBuilder; held: what members hold by now.
 MoveOn(m, k, to, given, owned, held) ==
   LET wanted  == given \intersect ReadBy(m)
@@ -154,8 +148,7 @@ MoveOn(m, k, to, given, owned, held) ==
       revoked == k.assigned \ wanted
       free    == (wanted \ kept) \ HeldFor(k, held)
   IN  IF revoked \intersect owned # {}
-      THEN [state |-> "UnrevokedPartitions", epoch |-> EpochToRevoke(k), assigned |-> kept,
-            revoking |-> revoked]
+      THEN [k EXCEPT !.state = "UnrevokedPartitions", !.assigned = kept, !.revoking = revoked]
       ELSE [state |-> IF free = wanted \ kept THEN "Stable" ELSE "UnreleasedPartitions",
             epoch |-> to, assigned |-> kept \union free, revoking |-> {}]
 

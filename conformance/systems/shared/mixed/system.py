@@ -76,6 +76,8 @@ class MixedGroupSystem(ABC):
         self._clients: dict[str, MixedClient] = {}
         self._ids: dict[str, str] = {}
         """Member ids, as the coordinator has given them, by name."""
+        self._before_first = 0
+        """How many epochs the coordinator passed over before that of the first members."""
         self._steps: Mapping[str, Callable[[str], None]] = {
             "ConsumerJoin": self._consumer_join,
             "ConsumerHeartbeat": self._consumer_heartbeat,
@@ -144,6 +146,7 @@ class MixedGroupSystem(ABC):
         """The group that is there at first, and its consumers."""
         self._ids = {}
         self._clients = dict.fromkeys(self._settings.instances, MixedClient())
+        self._before_first = 0
         self._begin_group()
         self._choose(None)
         if self._settings.first.keys() <= self._settings.classic:
@@ -151,6 +154,9 @@ class MixedGroupSystem(ABC):
         else:
             (name,) = self._settings.first
             self._consumer_join(name)
+            client = self._clients[name]
+            self._before_first = client.epoch - 1
+            self._clients[name] = client._replace(epoch=1)
 
     def _begin_classic_group(self) -> None:
         settings = self._settings
@@ -195,14 +201,27 @@ class MixedGroupSystem(ABC):
             {
                 "type": view.type,
                 "phase": view.phase,
-                "epoch": view.epoch,
-                "assignmentEpoch": view.assignment_epoch,
+                "epoch": self._ours(view.epoch),
+                "assignmentEpoch": self._ours(view.assignment_epoch),
                 "target": make_function({name: _values(m.target) for name, m in members.items()}),
-                "member": make_function({name: _member(m) for name, m in members.items()}),
+                "member": make_function(
+                    {
+                        name: _member(m._replace(epoch=self._ours(m.epoch)))
+                        for name, m in members.items()
+                    }
+                ),
                 "parked": frozenset(view.parked),
                 "client": make_function({name: c.value for name, c in self._clients.items()}),
             }
         )
+
+    def _ours(self, epoch: int) -> int:
+        """The epoch as the specification counts it: from that of the first members."""
+        return epoch - self._before_first if epoch > 0 else epoch
+
+    def _theirs(self, epoch: int) -> int:
+        """The epoch as the coordinator counts it."""
+        return epoch + self._before_first if epoch > 0 else epoch
 
     # ---- consumers of KIP-848 --------------------------------------------------------------
 
@@ -214,9 +233,10 @@ class MixedGroupSystem(ABC):
         self._send_heartbeat(name, HeartbeatOf848(client.epoch, frozenset(), client.owned))
 
     def _send_heartbeat(self, name: str, sent: HeartbeatOf848) -> None:
-        client, answer = self._clients[name], self._heartbeat_of_848(name, sent)
+        client = self._clients[name]
+        answer = self._heartbeat_of_848(name, sent._replace(epoch=self._theirs(sent.epoch)))
         self._clients[name] = (
-            client.given(answer.epoch, answer.partitions)
+            client.given(self._ours(answer.epoch), answer.partitions)
             if answer.error == NO_ERROR
             else client.refused(answer.error)
         )
@@ -252,14 +272,14 @@ class MixedGroupSystem(ABC):
     def _after_join(self, name: str, answer: Answer) -> None:
         client = self._clients[name]
         self._clients[name] = (
-            client.joined(answer.epoch)
+            client.joined(self._ours(answer.epoch))
             if answer.error == NO_ERROR
             else client.refused(answer.error)
         )
 
     def _classic_sync(self, name: str) -> None:
         client = self._clients[name]
-        answer = self._sync_group(name, client.epoch, {})
+        answer = self._sync_group(name, self._theirs(client.epoch), {})
         self._clients[name] = (
             client.synchronized(answer.partitions or _NOTHING)
             if answer.error == NO_ERROR
@@ -268,7 +288,7 @@ class MixedGroupSystem(ABC):
 
     def _classic_heartbeat(self, name: str) -> None:
         client = self._clients[name]
-        answer = self._heartbeat(name, client.epoch)
+        answer = self._heartbeat(name, self._theirs(client.epoch))
         if answer.error != NO_ERROR:
             self._clients[name] = client.refused(answer.error)
 
