@@ -101,6 +101,11 @@ class PresenceRecord:
 
     _results: dict[tuple[str, str], DeviationResult] = field(default_factory=dict)
     _made: dict[tuple[str, str], bool] = field(default_factory=dict)
+    _asked: set[tuple[str, str]] = field(default_factory=set)
+
+    def asks(self, path: str, deviation: Deviation) -> bool:
+        """Whether the path of a deviation is being replayed."""
+        return (path, deviation.id) in self._asked
 
     def result(
         self, path: str, known: Deviating, deviation: Deviation, maker: BenchMaker
@@ -108,7 +113,11 @@ class PresenceRecord:
         """Of the path of a deviation, on the system of the factory at `path`."""
         key = (path, deviation.id)
         if key not in self._results:
-            self._results[key] = _Paths(self, path, known, maker).show(deviation)
+            self._asked.add(key)
+            try:
+                self._results[key] = _Paths(self, path, known, maker).show(deviation)
+            finally:
+                self._asked.discard(key)
         return self._results[key]
 
     def makes(self, path: str, free: Free, choice: Deviation, follow_path: FollowPath) -> bool:
@@ -164,7 +173,8 @@ class _Paths:
         word = self._word(deviation)
         if word is not None:
             return word
-        if deviation.path:
+        # Where each of two paths needs the other's deviation, neither can tell first.
+        if deviation.path and not self.record.asks(self.path, deviation):
             result = self.record.result(self.path, self.known, deviation, self.maker)
             if result.presence not in UNKNOWN:
                 return result.presence is Presence.SEEN
