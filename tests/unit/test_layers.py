@@ -133,8 +133,13 @@ of them, so they do not stand on it, not even by way of another module."""
 OF_OWN_ADAPTERS = tuple(f"conformance.systems.{name}" for name in (*OWN_ADAPTERS, "threads"))
 
 
+def is_in(module: str, package: str) -> bool:
+    """Whole names only: systems.shared is no part of systems.share."""
+    return f"{module}.".startswith(f"{package}.")
+
+
 def is_own(module: str) -> bool:
-    return module.startswith(OF_OWN_ADAPTERS)
+    return any(is_in(module, package) for package in OF_OWN_ADAPTERS)
 
 
 @pytest.mark.parametrize("path", modules("conformance"), ids=dotted)
@@ -149,7 +154,7 @@ def test_each_of_our_own_adapters_knows_the_implementation() -> None:
             name
             for path in modules("conformance")
             for name in imports(path)
-            if dotted(path).startswith(package)
+            if is_in(dotted(path), package)
         }
         assert any(name.split(".")[0] == "impl" for name in known), package
 

@@ -30,14 +30,14 @@ from conformance.systems.kafka.consumers import BridgeConsumerGroup, member_grou
 from conformance.systems.kafka.groups import BridgeGroup
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.shared.group.exchange import error_name
-from conformance.systems.shared.mixed.settings import MixedSettings, Partitions
-from conformance.systems.shared.mixed.system import (
+from conformance.systems.shared.mixed.coordinator import (
     Answer,
     HeartbeatOf848,
-    MixedGroupSystem,
     MixedMember,
     MixedView,
 )
+from conformance.systems.shared.mixed.settings import MixedSettings, Partitions
+from conformance.systems.shared.mixed.system import MixedGroupSystem
 from conformance.systems.wire.consumer.member import Heartbeat
 from conformance.systems.wire.consumer.requests import (
     REBALANCE_MS,
@@ -78,36 +78,25 @@ class _BridgeMixedStep(msgspec.Struct, frozen=True, array_like=True):
 _as_step = msgspec.json.Decoder(_BridgeMixedStep).decode
 
 
-class KafkaMixedGroupSystem(MixedGroupSystem):
-    """One coordinator in a JVM, and consumers that send what the Java client sends."""
+class KafkaMixedCoordinator:
+    """A MixedCoordinator in a JVM; it is sent what the Java client sends."""
 
     def __init__(self, channel: AdapterChannel, settings: MixedSettings) -> None:
-        super().__init__(settings)
+        self._settings = settings
         self._channel = channel
         self._member_group = member_group(settings.topics)
         self._numbers = itertools.count(1)
+        self._ids: dict[str, str] = {}
+        """Member ids, as the coordinator has given them, by name."""
         self._waiting: dict[int, str] = {}
         """By the number of a JoinGroup that is not answered, who sent it."""
         self._answers: dict[str, Answer] = {}
         self._chosen: Mapping[str, Partitions] | None = None
 
-    @property
-    def longest_call(self) -> float:
-        """A reset may have to start the JVM again."""
-        return self._channel.limits.start + self._channel.limits.call
+    # ---- MixedCoordinator ------------------------------------------------------------------
 
-    def reset(self, _initial: Mapping[str, Value]) -> None:
-        """An empty log, a coordinator that has loaded it, the classic group of the beginning."""
-        self._begin()
-
-    def close(self) -> None:
-        """Leave the JVM to the next system of this process."""
-        CHANNELS.give_back(self._channel)
-
-    # ---- MixedGroupSystem ------------------------------------------------------------------
-
-    def _begin_group(self) -> None:
-        self._waiting, self._answers = {}, {}
+    def begin_group(self) -> None:
+        self._ids, self._waiting, self._answers = {}, {}, {}
         topics = [
             (each.topic, each.topic_id.int & (2**64 - 1), topic.first, topic.size)
             for each, topic in zip(self._member_group.topics, self._settings.topics, strict=True)
@@ -120,16 +109,16 @@ class KafkaMixedGroupSystem(MixedGroupSystem):
             migration_policy=self._settings.policy,
         )
 
-    def _end_initial_delay(self) -> None:
+    def end_initial_delay(self) -> None:
         self._command("group_fire", kind="INITIAL_JOIN", member=None)
 
-    def _expire(self, name: str) -> None:
+    def expire(self, name: str) -> None:
         self._command("group_fire", kind="SESSION", member=self._id(name))
 
-    def _choose(self, target: Mapping[str, Partitions] | None) -> None:
+    def choose(self, target: Mapping[str, Partitions] | None) -> None:
         self._chosen = target
 
-    def _heartbeat_of_848(self, name: str, sent: HeartbeatOf848) -> Answer:
+    def heartbeat_of_848(self, name: str, sent: HeartbeatOf848) -> Answer:
         heartbeat = Heartbeat(sent.epoch, sent.owned, sent.reads)
         group, instance = self._member_group, self._settings.instances[name]
         body = heartbeat_request(_VERSIONS[_OF_848], group, name, instance, heartbeat)
@@ -138,7 +127,7 @@ class KafkaMixedGroupSystem(MixedGroupSystem):
         answer = heartbeat_answer(self._ask(_OF_848, replace(body, server_assignor=None)), group)
         return Answer(answer.error, answer.epoch, answer.given)
 
-    def _join_group(self, name: str, owned: Partitions) -> Answer | None:
+    def join_group(self, name: str, owned: Partitions) -> Answer | None:
         answer = self._send_join(name, owned)
         if answer is not None and answer.error == "MEMBER_ID_REQUIRED":
             answer = self._send_join(name, owned)
@@ -166,11 +155,14 @@ class KafkaMixedGroupSystem(MixedGroupSystem):
         self._request(number, body)
         return self._answers.pop(name, None)
 
-    def _joins_answered(self) -> Mapping[str, Answer]:
+    def forget(self, name: str) -> None:
+        self._ids.pop(name, None)
+
+    def joins_answered(self) -> Mapping[str, Answer]:
         answers, self._answers = self._answers, {}
         return answers
 
-    def _sync_group(self, name: str, generation: int, given: Mapping[str, Partitions]) -> Answer:
+    def sync_group(self, name: str, generation: int, given: Mapping[str, Partitions]) -> Answer:
         module, by_topic = module_of("sync_group", 5, "request"), self._settings.by_topic
         body = make(
             module.SyncGroupRequest,
@@ -192,7 +184,7 @@ class KafkaMixedGroupSystem(MixedGroupSystem):
             return Answer("")  # a follower's waits for the leader's
         return Answer(_error(answer), generation, self._numbers_of(answer.assignment))
 
-    def _heartbeat(self, name: str, generation: int) -> Answer:
+    def heartbeat(self, name: str, generation: int) -> Answer:
         body = make(
             class_of("heartbeat", 4, "request"),
             group_id=_GROUP_ID,
@@ -202,7 +194,7 @@ class KafkaMixedGroupSystem(MixedGroupSystem):
         )
         return Answer(_error(self._ask("heartbeat", body)))
 
-    def _leave_group(self, name: str) -> Answer:
+    def leave_group(self, name: str) -> Answer:
         module = module_of("leave_group", 5, "request")
         member = make(
             module.MemberIdentity,
@@ -216,7 +208,7 @@ class KafkaMixedGroupSystem(MixedGroupSystem):
         of_members = (each for each in answer.members if _error(each) != "NONE")
         return Answer(_error(next(of_members, answer)))
 
-    def _view(self) -> MixedView:
+    def view(self) -> MixedView:
         classic, consumer = self._step.classic, self._step.consumer
         names = {theirs: name for name, theirs in self._ids.items()}
         if consumer is not None:
@@ -305,6 +297,27 @@ class KafkaMixedGroupSystem(MixedGroupSystem):
                 self._ids[name] = answer.member_id
             self._answers[name] = Answer(_error(answer), answer.generation_id)
         return others
+
+
+class KafkaMixedGroupSystem(MixedGroupSystem):
+    """The coordinator, and the consumers of its group."""
+
+    def __init__(self, channel: AdapterChannel, settings: MixedSettings) -> None:
+        super().__init__(settings, KafkaMixedCoordinator(channel, settings))
+        self._channel = channel
+
+    @property
+    def longest_call(self) -> float:
+        """A reset may have to start the JVM again."""
+        return self._channel.limits.start + self._channel.limits.call
+
+    def reset(self, _initial: Mapping[str, Value]) -> None:
+        """An empty log, a coordinator that has loaded it, the classic group of the beginning."""
+        self._begin()
+
+    def close(self) -> None:
+        """Leave the JVM to the next system of this process."""
+        CHANNELS.give_back(self._channel)
 
 
 def _read(api: str, frame: bytes) -> Entity:

@@ -6,12 +6,16 @@ specification leaves the target assignment open, the harness chooses it.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.shared.mixed.client import NO_ERROR, MixedClient
+from conformance.systems.shared.mixed.coordinator import (
+    Answer,
+    HeartbeatOf848,
+    MixedCoordinator,
+    MixedMember,
+)
 from conformance.systems.shared.mixed.settings import MixedSettings, Partitions, numbers_in
 from conformance.tla import Action, Fn, Value, make_function
 
@@ -29,53 +33,15 @@ _NOTHING: Partitions = frozenset()
 _LEAVE_EPOCH = -1
 
 
-class MixedMember(NamedTuple):
-    """A member as the coordinator has it; `state` by the specification's names."""
-
-    state: str = "None"
-    epoch: int = 0
-    assigned: Partitions = _NOTHING
-    revoking: Partitions = _NOTHING
-    target: Partitions = _NOTHING
-
-
-class MixedView(NamedTuple):
-    """The group as the coordinator has it; the members by name, who is there."""
-
-    type: str
-    phase: str
-    epoch: int
-    assignment_epoch: int
-    members: Mapping[str, MixedMember]
-    parked: frozenset[str]
-
-
-class HeartbeatOf848(NamedTuple):
-    """A request of KIP-848; `reads`: of one that joins."""
-
-    epoch: int
-    reads: frozenset[str]
-    owned: Partitions
-
-
-class Answer(NamedTuple):
-    """An answer to any request: an epoch or a generation, partitions if it has any."""
-
-    error: str = NO_ERROR
-    epoch: int = 0
-    partitions: Partitions | None = None
-
-
-class MixedGroupSystem(ABC):
+class MixedGroupSystem:
     """One coordinator, one group, and its consumers."""
 
     variables = VARIABLES
 
-    def __init__(self, settings: MixedSettings) -> None:
+    def __init__(self, settings: MixedSettings, coordinator: MixedCoordinator) -> None:
         self._settings = settings
+        self._coordinator = coordinator
         self._clients: dict[str, MixedClient] = {}
-        self._ids: dict[str, str] = {}
-        """Member ids, as the coordinator has given them, by name."""
         self._before_first = 0
         """How many epochs the coordinator passed over before that of the first members."""
         self._steps: Mapping[str, Callable[[str], None]] = {
@@ -83,7 +49,7 @@ class MixedGroupSystem(ABC):
             "ConsumerHeartbeat": self._consumer_heartbeat,
             "ConsumerLeave": self._consumer_leave,
             "Crash": self._crash,
-            "ExpireSession": self._expire_session,
+            "ExpireSession": coordinator.expire,
             "ClassicJoin": self._classic_join,
             "ClassicRejoin": self._classic_join,
             "ClassicSync": self._classic_sync,
@@ -91,64 +57,14 @@ class MixedGroupSystem(ABC):
             "ClassicLeave": self._classic_leave,
         }
 
-    # ---- what runs the coordinator decides -------------------------------------------------
-
-    @abstractmethod
-    def _begin_group(self) -> None:
-        """An empty log, and a coordinator that has loaded it."""
-
-    @abstractmethod
-    def _heartbeat_of_848(self, name: str, sent: HeartbeatOf848) -> Answer:
-        """ConsumerGroupHeartbeat; the member's id is its name."""
-
-    @abstractmethod
-    def _join_group(self, name: str, owned: Partitions) -> Answer | None:
-        """JoinGroup under the id that `_ids` has, or none; None: the answer waits for others.
-
-        What the coordinator calls the member from then on is in `_ids`.
-        """
-
-    @abstractmethod
-    def _joins_answered(self) -> Mapping[str, Answer]:
-        """Answers to joins that waited, since this was last asked, by name."""
-
-    @abstractmethod
-    def _sync_group(self, name: str, generation: int, given: Mapping[str, Partitions]) -> Answer:
-        """SyncGroup; `given`: what the leader assigns, by name."""
-
-    @abstractmethod
-    def _heartbeat(self, name: str, generation: int) -> Answer:
-        """The classic protocol's."""
-
-    @abstractmethod
-    def _leave_group(self, name: str) -> Answer:
-        """LeaveGroup."""
-
-    @abstractmethod
-    def _expire(self, name: str) -> None:
-        """The member's session runs out. ActionRefused if nothing waits for it."""
-
-    @abstractmethod
-    def _end_initial_delay(self) -> None:
-        """The first members of a new classic group have joined."""
-
-    @abstractmethod
-    def _choose(self, target: Mapping[str, Partitions] | None) -> None:
-        """What the assignor is to give, by member id; None: what it would give."""
-
-    @abstractmethod
-    def _view(self) -> MixedView:
-        """The group now."""
-
     # ---- SystemUnderTest, Choosing ---------------------------------------------------------
 
     def _begin(self) -> None:
         """The group that is there at first, and its consumers."""
-        self._ids = {}
         self._clients = dict.fromkeys(self._settings.instances, MixedClient())
         self._before_first = 0
-        self._begin_group()
-        self._choose(None)
+        self._coordinator.begin_group()
+        self._coordinator.choose(None)
         if self._settings.first.keys() <= self._settings.classic:
             self._begin_classic_group()
         else:
@@ -161,16 +77,16 @@ class MixedGroupSystem(ABC):
     def _begin_classic_group(self) -> None:
         settings = self._settings
         for name in settings.first:
-            if self._join_group(name, _NOTHING) is not None:
+            if self._coordinator.join_group(name, _NOTHING) is not None:
                 raise SystemFailed(f"{name} does not wait for the others")
-        self._end_initial_delay()
-        answers = self._joins_answered()
+        self._coordinator.end_initial_delay()
+        answers = self._coordinator.joins_answered()
         if {*answers} != {*settings.first} or any(answer.epoch != 1 for answer in answers.values()):
             raise SystemFailed(f"the first members are not in generation 1: {answers}")
         for name in settings.first:
-            self._sync_group(name, 1, settings.first)
+            self._coordinator.sync_group(name, 1, settings.first)
         for name, given in settings.first.items():
-            answer = self._sync_group(name, 1, {})
+            answer = self._coordinator.sync_group(name, 1, {})
             if answer.partitions != given:
                 raise SystemFailed(f"{name} is assigned {answer.partitions}, not {given}")
             self._clients[name] = MixedClient("on", 1, given)
@@ -179,7 +95,7 @@ class MixedGroupSystem(ABC):
         """The target that the next request is to lead to, if it leads to a new one."""
         target = wanted["target"]
         assert isinstance(target, Fn), "a function of the members"
-        self._choose({str(name): numbers_in(given) for name, given in target.items()})
+        self._coordinator.choose({str(name): numbers_in(given) for name, given in target.items()})
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the coordinator cannot."""
@@ -187,13 +103,13 @@ class MixedGroupSystem(ABC):
         if step is None:
             raise ActionRefused(f"the adapter knows no action {action}")
         step(str(action.args[0]))
-        for name, answer in self._joins_answered().items():
+        for name, answer in self._coordinator.joins_answered().items():
             self._after_join(name, answer)
-        self._choose(None)
+        self._coordinator.choose(None)
 
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""
-        view = self._view()
+        view = self._coordinator.view()
         if strangers := sorted({*view.members} - {*self._clients}):
             raise SystemFailed(f"The group has members that nobody sent: {strangers}")
         members = {name: view.members.get(name, MixedMember()) for name in self._clients}
@@ -234,7 +150,9 @@ class MixedGroupSystem(ABC):
 
     def _send_heartbeat(self, name: str, sent: HeartbeatOf848) -> None:
         client = self._clients[name]
-        answer = self._heartbeat_of_848(name, sent._replace(epoch=self._theirs(sent.epoch)))
+        answer = self._coordinator.heartbeat_of_848(
+            name, sent._replace(epoch=self._theirs(sent.epoch))
+        )
         self._clients[name] = (
             client.given(self._ours(answer.epoch), answer.partitions)
             if answer.error == NO_ERROR
@@ -242,7 +160,9 @@ class MixedGroupSystem(ABC):
         )
 
     def _consumer_leave(self, name: str) -> None:
-        answer = self._heartbeat_of_848(name, HeartbeatOf848(_LEAVE_EPOCH, frozenset(), _NOTHING))
+        answer = self._coordinator.heartbeat_of_848(
+            name, HeartbeatOf848(_LEAVE_EPOCH, frozenset(), _NOTHING)
+        )
         self._gone(name, answer)
 
     def _gone(self, name: str, answer: Answer) -> None:
@@ -252,18 +172,15 @@ class MixedGroupSystem(ABC):
     def _crash(self, name: str) -> None:
         self._clients[name] = MixedClient()
 
-    def _expire_session(self, name: str) -> None:
-        self._expire(name)
-
     # ---- consumers of the classic protocol -------------------------------------------------
 
     def _classic_join(self, name: str) -> None:
         client = self._clients[name]
         owned = client.owned if self._settings.is_cooperative else _NOTHING
         if client.does == "out":
-            self._ids.pop(name, None)
+            self._coordinator.forget(name)
         self._clients[name] = client._replace(owned=owned)
-        answer = self._join_group(name, owned)
+        answer = self._coordinator.join_group(name, owned)
         if answer is None:
             self._clients[name] = self._clients[name]._replace(does="wait", epoch=0)
         else:
@@ -279,7 +196,7 @@ class MixedGroupSystem(ABC):
 
     def _classic_sync(self, name: str) -> None:
         client = self._clients[name]
-        answer = self._sync_group(name, self._theirs(client.epoch), {})
+        answer = self._coordinator.sync_group(name, self._theirs(client.epoch), {})
         self._clients[name] = (
             client.synchronized(answer.partitions or _NOTHING)
             if answer.error == NO_ERROR
@@ -288,12 +205,12 @@ class MixedGroupSystem(ABC):
 
     def _classic_heartbeat(self, name: str) -> None:
         client = self._clients[name]
-        answer = self._heartbeat(name, self._theirs(client.epoch))
+        answer = self._coordinator.heartbeat(name, self._theirs(client.epoch))
         if answer.error != NO_ERROR:
             self._clients[name] = client.refused(answer.error)
 
     def _classic_leave(self, name: str) -> None:
-        self._gone(name, self._leave_group(name))
+        self._gone(name, self._coordinator.leave_group(name))
 
 
 def _member(member: MixedMember) -> Value:
