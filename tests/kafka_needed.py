@@ -20,6 +20,7 @@ DRIVEN = frozenset(
         "MixedGroup",
         "Replication",
         "ReplicationInterruptedFetches",
+        "SharePartition",
         "TransactionErrors",
         "TransactionProducerIds",
         "TransactionalLog",
