@@ -26,13 +26,9 @@ class ShareSystem(RewindingSystem):
     repeatable = True
 
     def __init__(self, constants: Mapping[str, Value]) -> None:
-        records, locks = constants["Records"], constants["MaxInFlight"]
-        deliveries = constants["DeliveryLimit"]
-        if not (
-            isinstance(records, int) and isinstance(locks, int) and isinstance(deliveries, int)
-        ):
-            raise UserError("Records, MaxInFlight and DeliveryLimit must be numbers.")
-        self._records, self._locks, self._deliveries = records, locks, deliveries
+        self._records = _number(constants, "Records")
+        self._locks = _number(constants, "MaxInFlight")
+        self._deliveries = _number(constants, "DeliveryLimit")
         self._actions: dict[str, Callable[..., None]] = {
             "Acquire": self._acquire,
             "Acknowledge": self._acknowledge,
