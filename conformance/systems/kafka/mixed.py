@@ -31,8 +31,8 @@ from conformance.systems.kafka.groups import BridgeGroup
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.shared.mixed.coordinator import (
-    Answer,
     HeartbeatOf848,
+    MixedAnswer,
     MixedMember,
     MixedView,
 )
@@ -90,7 +90,7 @@ class KafkaMixedCoordinator:
         """Member ids, as the coordinator has given them, by name."""
         self._waiting: dict[int, str] = {}
         """By the number of a JoinGroup that is not answered, who sent it."""
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, MixedAnswer] = {}
         self._chosen: Mapping[str, Partitions] | None = None
 
     # ---- MixedCoordinator ------------------------------------------------------------------
@@ -118,22 +118,22 @@ class KafkaMixedCoordinator:
     def choose(self, target: Mapping[str, Partitions] | None) -> None:
         self._chosen = target
 
-    def heartbeat_of_848(self, name: str, sent: HeartbeatOf848) -> Answer:
+    def heartbeat_of_848(self, name: str, sent: HeartbeatOf848) -> MixedAnswer:
         heartbeat = Heartbeat(sent.epoch, sent.owned, sent.reads)
         group, instance = self._member_group, self._settings.instances[name]
         body = heartbeat_request(_VERSIONS[_OF_848], group, name, instance, heartbeat)
         self._ids[name] = name
         # Without an assignor of its own a member does not change the group's.
         answer = heartbeat_answer(self._ask(_OF_848, replace(body, server_assignor=None)), group)
-        return Answer(answer.error, answer.epoch, answer.given)
+        return MixedAnswer(answer.error, answer.epoch, answer.given)
 
-    def join_group(self, name: str, owned: Partitions) -> Answer | None:
+    def join_group(self, name: str, owned: Partitions) -> MixedAnswer | None:
         answer = self._send_join(name, owned)
         if answer is not None and answer.error == "MEMBER_ID_REQUIRED":
             answer = self._send_join(name, owned)
         return answer
 
-    def _send_join(self, name: str, owned: Partitions) -> Answer | None:
+    def _send_join(self, name: str, owned: Partitions) -> MixedAnswer | None:
         settings, module = self._settings, module_of("join_group", 9, "request")
         metadata = subscription_bytes(
             settings.reads[name], _SUBSCRIPTION_VERSION, settings.by_topic(owned)
@@ -158,11 +158,13 @@ class KafkaMixedCoordinator:
     def forget(self, name: str) -> None:
         self._ids.pop(name, None)
 
-    def joins_answered(self) -> Mapping[str, Answer]:
+    def joins_answered(self) -> Mapping[str, MixedAnswer]:
         answers, self._answers = self._answers, {}
         return answers
 
-    def sync_group(self, name: str, generation: int, given: Mapping[str, Partitions]) -> Answer:
+    def sync_group(
+        self, name: str, generation: int, given: Mapping[str, Partitions]
+    ) -> MixedAnswer:
         module, by_topic = module_of("sync_group", 5, "request"), self._settings.by_topic
         body = make(
             module.SyncGroupRequest,
@@ -181,10 +183,10 @@ class KafkaMixedCoordinator:
         )
         answer = self._ask_maybe("sync_group", body)
         if answer is None:
-            return Answer("")  # a follower's waits for the leader's
-        return Answer(_error(answer), generation, self._numbers_of(answer.assignment))
+            return MixedAnswer("")  # a follower's waits for the leader's
+        return MixedAnswer(_error(answer), generation, self._numbers_of(answer.assignment))
 
-    def heartbeat(self, name: str, generation: int) -> Answer:
+    def heartbeat(self, name: str, generation: int) -> MixedAnswer:
         body = make(
             class_of("heartbeat", 4, "request"),
             group_id=_GROUP_ID,
@@ -192,9 +194,9 @@ class KafkaMixedCoordinator:
             member_id=self._ids[name],
             group_instance_id=self._settings.instances[name],
         )
-        return Answer(_error(self._ask("heartbeat", body)))
+        return MixedAnswer(_error(self._ask("heartbeat", body)))
 
-    def leave_group(self, name: str) -> Answer:
+    def leave_group(self, name: str) -> MixedAnswer:
         module = module_of("leave_group", 5, "request")
         member = make(
             module.MemberIdentity,
@@ -206,7 +208,7 @@ class KafkaMixedCoordinator:
             "leave_group", make(module.LeaveGroupRequest, group_id=_GROUP_ID, members=(member,))
         )
         of_members = (each for each in answer.members if _error(each) != "NONE")
-        return Answer(_error(next(of_members, answer)))
+        return MixedAnswer(_error(next(of_members, answer)))
 
     def view(self) -> MixedView:
         classic, consumer = self._step.classic, self._step.consumer
@@ -295,7 +297,7 @@ class KafkaMixedCoordinator:
             answer = _read("join_group", frame)
             if answer.member_id:
                 self._ids[name] = answer.member_id
-            self._answers[name] = Answer(_error(answer), answer.generation_id)
+            self._answers[name] = MixedAnswer(_error(answer), answer.generation_id)
         return others
 
 

@@ -43,7 +43,7 @@ class HeartbeatOf848(NamedTuple):
     owned: Partitions
 
 
-class Answer(NamedTuple):
+class MixedAnswer(NamedTuple):
     """An answer to any request: an epoch or a generation, partitions if it has any."""
 
     error: str = NO_ERROR
@@ -57,25 +57,27 @@ class MixedCoordinator(Protocol):
     def begin_group(self) -> None:
         """An empty log, and a coordinator that has loaded it."""
 
-    def heartbeat_of_848(self, name: str, sent: HeartbeatOf848) -> Answer:
+    def heartbeat_of_848(self, name: str, sent: HeartbeatOf848) -> MixedAnswer:
         """ConsumerGroupHeartbeat; the member's id is its name."""
 
-    def join_group(self, name: str, owned: Partitions) -> Answer | None:
+    def join_group(self, name: str, owned: Partitions) -> MixedAnswer | None:
         """JoinGroup under the id that was given, or none; None: the answer waits for others."""
 
     def forget(self, name: str) -> None:
         """Who joins next under this name knows no member id."""
 
-    def joins_answered(self) -> Mapping[str, Answer]:
+    def joins_answered(self) -> Mapping[str, MixedAnswer]:
         """Answers to joins that waited, since this was last asked, by name."""
 
-    def sync_group(self, name: str, generation: int, given: Mapping[str, Partitions]) -> Answer:
+    def sync_group(
+        self, name: str, generation: int, given: Mapping[str, Partitions]
+    ) -> MixedAnswer:
         """SyncGroup; `given`: what the leader assigns, by name."""
 
-    def heartbeat(self, name: str, generation: int) -> Answer:
+    def heartbeat(self, name: str, generation: int) -> MixedAnswer:
         """The classic protocol's."""
 
-    def leave_group(self, name: str) -> Answer:
+    def leave_group(self, name: str) -> MixedAnswer:
         """LeaveGroup."""
 
     def expire(self, name: str) -> None:

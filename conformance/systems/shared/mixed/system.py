@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.shared.mixed.client import NO_ERROR, MixedClient
 from conformance.systems.shared.mixed.coordinator import (
-    Answer,
     HeartbeatOf848,
+    MixedAnswer,
     MixedCoordinator,
     MixedMember,
 )
@@ -165,7 +165,7 @@ class MixedGroupSystem:
         )
         self._gone(name, answer)
 
-    def _gone(self, name: str, answer: Answer) -> None:
+    def _gone(self, name: str, answer: MixedAnswer) -> None:
         left = MixedClient() if answer.error == NO_ERROR else None
         self._clients[name] = left or self._clients[name].refused(answer.error)
 
@@ -186,7 +186,7 @@ class MixedGroupSystem:
         else:
             self._after_join(name, answer)
 
-    def _after_join(self, name: str, answer: Answer) -> None:
+    def _after_join(self, name: str, answer: MixedAnswer) -> None:
         client = self._clients[name]
         self._clients[name] = (
             client.joined(self._ours(answer.epoch))
