@@ -97,9 +97,9 @@ def versions(
             raise UserError("--system names no system: give kafka-3.8.1,kafka-3.9.1 or the like.")
         settled = settled_tier(work.settings, tier or work.settings.tier)
         known: TierName = "nightly" if settled.name == "nightly" else "ci"
-        found = find_models(models or (), None if models else known) if models or whole else ()
-        chosen = [model for model in (each.driving() for each in found) if model.feeds_suite]
-        if found and not chosen:
+        candidates = find_models(models or (), None if models else known) if models or whole else ()
+        chosen = [model for model in (each.driving() for each in candidates) if model.feeds_suite]
+        if candidates and not chosen:
             raise UserError("None of these models feeds a suite: there is nothing to drive along.")
         if output is not None:
             check_folder(output)
