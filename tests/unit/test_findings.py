@@ -11,17 +11,21 @@ from experiments import deviation_releases, findings
 KNOWN = load_deviations(findings.TABLE)
 
 
-def test_the_page_is_what_the_command_makes() -> None:
-    made = findings.page()
+@pytest.fixture(scope="module")
+def page() -> str:
+    """As the command makes it, which replays stories: once is enough."""
+    return findings.page()
 
-    assert findings.PAGE.read_text(encoding="utf-8") == made, (
+
+def test_the_page_is_what_the_command_makes(page: str) -> None:
+    assert findings.PAGE.read_text(encoding="utf-8") == page, (
         "Type python -m experiments.findings to write docs/findings.md again."
     )
 
 
 @pytest.mark.parametrize("deviation", KNOWN, ids=lambda deviation: deviation.id)
-def test_every_departure_has_a_section(deviation: Deviation) -> None:
-    assert f"\n## {deviation.id}\n" in findings.page()
+def test_every_departure_has_a_section(page: str, deviation: Deviation) -> None:
+    assert f"\n## {deviation.id}\n" in page
 
 
 @pytest.mark.parametrize("deviation", KNOWN, ids=lambda deviation: deviation.id)
@@ -30,8 +34,7 @@ def test_what_nobody_has_reported_says_where_that_was_looked_for(deviation: Devi
         assert deviation.searched[:4].isdecimal(), "searched begins with a date"
 
 
-def test_what_loses_data_and_is_not_reported_comes_first() -> None:
-    page = findings.page()
+def test_what_loses_data_and_is_not_reported_comes_first(page: str) -> None:
     sections = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
 
     assert sections[0] == "re-elected-leader"
