@@ -45,7 +45,16 @@ MODELS = (
     "transaction/v1-instances-1-transaction",
     "transaction/v2-instances-1-transaction",
 )
-OFFERS_NOTHING = {"data", "offsets", "positions", "produce", "reassignment", "runtime", "sessions"}
+OFFERS_NOTHING = {
+    "data",
+    "offsets",
+    "positions",
+    "produce",
+    "reassignment",
+    "runtime",
+    "sessions",
+    "share",
+}
 """It takes no step by itself: clients and the log do all."""
 
 
