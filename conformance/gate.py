@@ -42,7 +42,7 @@ from conformance.stages.replay import replay
 from conformance.stages.selection import ExcludedModel, reasons_told, select
 from conformance.stages.subject import AuditedStore
 from conformance.stages.suite import cover
-from conformance.suites.random_walks import walks_that_take_all
+from conformance.suites.walks import walks_that_take_all
 from conformance.traces.store import TraceStore
 from conformance.workers import Here, Workers, is_small, workers_for
 

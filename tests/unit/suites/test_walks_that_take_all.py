@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from conformance.suites.random_walks import MISSED, walks_that_take_all
+from conformance.suites.walks import MISSED, walks_that_take_all
 from tests.unit.suites.graphs import Edge, graph_of
 
 RARE: Sequence[Edge] = [(0, 0, "Stay"), (0, 1, "Go"), (1, 0, "Back"), (1, 1, "Rare")]
