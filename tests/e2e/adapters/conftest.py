@@ -12,8 +12,7 @@ import pytest
 
 from conformance.errors import EnvironmentProblem
 from conformance.kafka.java import compile_java
-from conformance.modelcheck.cache import Cache, cache_dir
-from conformance.modelcheck.check import CheckOptions
+from conformance.modelcheck.cache import cache_dir
 from conformance.stages.context import Context, Workbench, one_model, workbench
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -61,8 +60,8 @@ def store_in_go(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
-    return Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))))
+def context() -> Context:
+    return Context()
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,6 @@ import pytest
 from conformance.config import Settings
 from conformance.errors import UserError
 from conformance.events import Event, Finding
-from conformance.modelcheck.cache import Cache
-from conformance.modelcheck.check import CheckOptions
 from conformance.replay.saved import ReplayOutcome, load
 from conformance.replay.turns import TurnsResult
 from conformance.stages.context import Context, one_model, workbench
@@ -31,9 +29,9 @@ ASKS_FOR_EPOCHS = "replication/bench/kip320-fine-2b"
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    """State graphs of their own; the JVMs end with the module."""
-    yield Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))), seed=5)
+def context() -> Iterator[Context]:
+    """With the state graphs of the user's cache; the JVMs end with the module."""
+    yield Context(seed=5)
     CHANNELS.close()
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.modelcheck.cache import Cache
-from conformance.modelcheck.check import CheckOptions
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.story.kind import BehaviourKind
@@ -18,8 +16,8 @@ pytestmark = pytest.mark.tlc
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
-    return Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))))
+def context() -> Context:
+    return Context()
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.modelcheck.cache import Cache
-from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.deviations import deviations
 from conformance.stages.presence import Presence
@@ -33,11 +31,11 @@ EACH = [
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    """State graphs of their own; the JVMs end with the module."""
+def context() -> Iterator[Context]:
+    """With the state graphs of the user's cache; the JVMs end with the module."""
     for version in VERSIONS:
         jars_or_skip(version)
-    yield Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))), seed=7)
+    yield Context(seed=7)
     CHANNELS.close()
 
 
