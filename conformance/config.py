@@ -74,7 +74,7 @@ class Tier:
 
 
 DEFAULT_TIERS = {
-    "ci": Tier("ci", traces=20_000, trace_length=20, examples=100, interruptions=3),
+    "ci": Tier("ci", traces=10_000, trace_length=20, examples=100, interruptions=3),
     "nightly": Tier(
         "nightly", traces=1_000_000, trace_length=20, examples=10_000, interruptions=100
     ),
