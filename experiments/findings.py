@@ -22,7 +22,7 @@ from conformance.report import card as cards
 from conformance.report.card import Departure
 from conformance.stages.story import StoryFile, read_story, script_of
 from conformance.story.behaviour import end_lines
-from conformance.systems.kafka.junit import OLDEST, scene_of, signature
+from conformance.systems.kafka.junit import scene_of, signature
 
 PAGE = ROOT / "docs" / "findings.md"
 CARDS = ROOT / "docs" / "cards"
@@ -184,7 +184,7 @@ def _commands(deviation: Deviation, story: StoryFile) -> Iterator[str]:
     else:
         system = f"{kind_of(deviation)}-{release}"
     yield f"    kconform replay {path} --system {system}"
-    if _method(story) and release_of(release) >= OLDEST:
+    if _method(story, release):
         yield f"    kconform story {path} --junit --kafka {release}"
     if deviation.specification in _SCRIPTED and _is_scripted(story):
         yield f"    kconform story {path} --script -o finding.py"
@@ -203,20 +203,22 @@ def _steps(story: StoryFile) -> Iterator[str]:
     return (f"{number}. {action}" for number, action in enumerate(actions, 1))
 
 
-def _method(story: StoryFile) -> str:
-    """The method of the JUnit test; empty if none can be written."""
+def _method(story: StoryFile, release: str) -> str:
+    """The method of the JUnit test for a release; empty if none can be written."""
     try:
         scene = scene_of(story.behaviour, story.constants)
         body = textwrap.dedent(scene.test())
     except UserError:
+        return ""
+    if release_of(release) < scene.oldest:
         return ""
     indented = textwrap.indent(body, "    ", lambda line: bool(line.strip()))
     return f"@Test\n{signature(scene)}\n{indented}\n}}"
 
 
 def _junit(deviation: Deviation, story: StoryFile) -> Iterator[str]:
-    method = _method(story)
-    if not method or release_of(_newest(deviation)) < OLDEST:
+    method = _method(story, _newest(deviation))
+    if not method:
         return
     yield from ["", "The JUnit test (`--junit` writes the whole class, with what it calls):", ""]
     yield from ["```java", method, "```"]

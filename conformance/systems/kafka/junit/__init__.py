@@ -25,6 +25,7 @@ from conformance.systems.kafka.junit.membership import MembershipScene
 from conformance.systems.kafka.junit.partition import PartitionScene
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
+from conformance.systems.kafka.junit.share import ShareScene
 from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.kafka.junit.transaction import TransactionScene
 from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
@@ -36,8 +37,6 @@ LIBRARIES = (
 """What a test needs beside Kafka's jars."""
 
 _METHOD = "doesNotDepart"
-OLDEST = (4, 0, 0)
-"""The first release that tests are written for."""
 
 
 def junit_test(
@@ -51,12 +50,13 @@ def junit_test(
     UserError for a behaviour that ends with no departure of Kafka's classes, and for a release
     that is too old.
     """
-    if jars.release < OLDEST:
-        raise UserError(
-            f"JUnit tests are written for Kafka 4.0.0 and later, not for {jars.version}. Name a "
-            "release with --kafka."
-        )
     scene = scene_of(behaviour, constants)
+    if jars.release < scene.oldest:
+        oldest = ".".join(map(str, scene.oldest))
+        raise UserError(
+            f"This JUnit test is written for Kafka {oldest} and later, not for {jars.version}. "
+            "Name a release with --kafka."
+        )
     test = scene.test()
     title = deviation.title if deviation else "agrees with the specification"
     values = {
@@ -74,6 +74,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     """The scene that says the behaviour. Unsayable if there is none."""
     if "fetchState" in behaviour.variables:
         return ReplicaScene.of(behaviour)
+    if "rec" in behaviour.variables:
+        return ShareScene.of(behaviour, constants)
     if "shard" in behaviour.variables:
         return RuntimeScene.of(behaviour, constants)
     differing = {name for name, _, _ in DepartingPath(behaviour).differing()}
