@@ -28,12 +28,8 @@ DRIVEN = frozenset(
     }
 )
 """The specifications that Kafka's classes take."""
-WITHOUT_JUNIT = frozenset(
-    {"max-timestamp-deleted", "stable-below-start"}
-    | {"target-given-at-downgrade"}
-    | {f"KAFKA-{number}" for number in (18687, 19449, 19546, 20272, 20273, 20640, 20662)}
-)
-"""Deviations of which no JUnit test can be written: of brokers at a port, and mixed groups."""
+WITHOUT_JUNIT = frozenset({"max-timestamp-deleted", "stable-below-start"})
+"""Deviations of which no JUnit test can be written: of brokers at a port."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

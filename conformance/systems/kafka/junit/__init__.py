@@ -22,6 +22,7 @@ from conformance.systems.kafka.junit.client import ConsumerScene
 from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
 from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.membership import MembershipScene
+from conformance.systems.kafka.junit.mixed import MixedGroupScene
 from conformance.systems.kafka.junit.partition import PartitionScene
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
@@ -83,6 +84,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         if differing <= OF_CLIENTS:
             return ConsumerScene.of(behaviour)
         return ClassicGroupScene.of(behaviour, constants)
+    if "parked" in behaviour.variables:
+        return MixedGroupScene.of(behaviour, constants)
     if "assignmentEpoch" in behaviour.variables:
         if "consumer" in differing:
             return MembershipScene.of(behaviour)
