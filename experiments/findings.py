@@ -172,12 +172,8 @@ _SCRIPTED = frozenset({_AT_PORT, "ConsumerGroup"})
 """Of these findings each script was run at a broker: tests/e2e/systems/test_script.py."""
 
 
-_MORE_IN_NEWER = {"KAFKA-20273": "4.0.0"}
-"""By finding the release to show it on, where the last step of newer ones differs in more."""
-
-
 def _commands(deviation: Deviation, story: StoryFile) -> Iterator[str]:
-    release = _MORE_IN_NEWER.get(deviation.id, _newest(deviation))
+    release = _newest(deviation)
     path = (TABLE.parent / "paths" / deviation.path).relative_to(ROOT)
     if deviation.part == "client":
         system = f"kafka-{_COORDINATOR[deviation.specification]}+client-{release}"

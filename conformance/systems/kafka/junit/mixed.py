@@ -200,11 +200,11 @@ class MixedGroupScene(JUnitScene):
             if name == "phase":
                 yield f'assertEquals({text(expected)}, groupState(), "state of the group");'
             elif name in _OF_THE_GROUP and self._ends_as_consumer_group:
-                method, words = _OF_THE_GROUP[name]
-                yield f"assertEquals({self._epoch(expected)}, describe().{method}(), {text(words)});"
+                seen, called = _OF_THE_GROUP[name]
+                yield f"assertEquals({self._epoch(expected)}, {seen}, {text(called)});"
             elif name == "member":
-                for member in fn(expected):
-                    yield from self._member(member, fn(fn(expected)[member]), fn(fn(actual)[member]))
+                for member, wanted in fn(expected).items():
+                    yield from self._member(member, fn(wanted), fn(fn(actual)[member]))
 
     @property
     def _ends_as_consumer_group(self) -> bool:
@@ -218,11 +218,11 @@ class MixedGroupScene(JUnitScene):
                 given = set_of(expected["assigned"])
                 yield f'assertEquals({given}, assigned({text(name)}), "partitions of {name}");'
             return
-        for part, (seen, words) in _OF_A_MEMBER.items():
+        for part, (seen, called) in _OF_A_MEMBER.items():
             if expected[part] != actual[part]:
                 value = self._value(part, expected[part])
                 subject = f"member(id({text(name)}))"
-                yield f'assertEquals({value}, {seen.format(subject)}, "{words} {name}");'
+                yield f'assertEquals({value}, {seen.format(subject)}, "{called} {name}");'
 
     def _value(self, part: str, expected: Value) -> str:
         if part == "state":  # MemberState, by Kafka's name
@@ -253,8 +253,8 @@ _STEPS: Mapping[str, Callable[[MixedGroupScene, Value, Fn], str]] = MappingProxy
 """By action, the request."""
 _OF_THE_GROUP = MappingProxyType(
     {
-        "epoch": ("groupEpoch", "group epoch"),
-        "assignmentEpoch": ("assignmentEpoch", "epoch of the target assignment"),
+        "epoch": ("describe().groupEpoch()", "group epoch"),
+        "assignmentEpoch": ("describe().assignmentEpoch()", "epoch of the target assignment"),
     }
 )
 _OF_A_MEMBER = MappingProxyType(

@@ -66,8 +66,8 @@ class ShareScene(JUnitScene):
     def _then(self) -> Iterator[str]:
         for name, expected, actual in self.scene.differing():
             if name == "rec":
-                for offset in fn(expected):
-                    yield from _record(offset, fn(fn(expected)[offset]), fn(fn(actual)[offset]))
+                for offset, wanted in fn(expected).items():
+                    yield from _record(offset, fn(wanted), fn(fn(actual)[offset]))
             elif name in _OFFSETS:
                 yield f"assertEquals({expected}, partition.{name}Offset(), {text(_OFFSETS[name])});"
             elif name == "flag":
