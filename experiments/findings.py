@@ -35,7 +35,10 @@ _WIDTH = 116
 _END = re.compile(r"(?<=[.!?]) +(?=[A-Z`*(\[])")
 _COST = {
     DeviationSeverity.DATA_LOSS: "An acknowledged record or a committed offset can be lost.",
-    DeviationSeverity.DUPLICATES: "Records can be handed to two consumers, and offsets can fall.",
+    DeviationSeverity.DUPLICATES: "Records can be handed out twice.",
+    DeviationSeverity.STUCK: "No data is lost. "
+    "A producer's next transaction is refused until its application makes a new producer, "
+    "or a partition's records reach nobody until another broker leads it.",
     DeviationSeverity.HARMLESS: "No data is lost; no promise to users is broken.",
 }
 _INTRODUCTION = """\
