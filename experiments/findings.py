@@ -22,7 +22,7 @@ from conformance.report import card as cards
 from conformance.report.card import Departure
 from conformance.stages.story import StoryFile, read_story, script_of
 from conformance.story.behaviour import end_lines
-from conformance.systems.kafka.junit import OLDEST, scene_of, signature
+from conformance.systems.kafka.junit import scene_of, signature
 
 PAGE = ROOT / "docs" / "findings.md"
 CARDS = ROOT / "docs" / "cards"
@@ -35,7 +35,10 @@ _WIDTH = 116
 _END = re.compile(r"(?<=[.!?]) +(?=[A-Z`*(\[])")
 _COST = {
     DeviationSeverity.DATA_LOSS: "An acknowledged record or a committed offset can be lost.",
-    DeviationSeverity.DUPLICATES: "Records can be handed to two consumers, and offsets can fall.",
+    DeviationSeverity.DUPLICATES: "Records can be handed out twice.",
+    DeviationSeverity.STUCK: "No data is lost. "
+    "A producer's next transaction is refused until its application makes a new producer, "
+    "or a partition's records reach nobody until another broker leads it.",
     DeviationSeverity.HARMLESS: "No data is lost; no promise to users is broken.",
 }
 _INTRODUCTION = """\
@@ -172,19 +175,15 @@ _SCRIPTED = frozenset({_AT_PORT, "ConsumerGroup"})
 """Of these findings each script was run at a broker: tests/e2e/systems/test_script.py."""
 
 
-_MORE_IN_NEWER = {"KAFKA-20273": "4.0.0"}
-"""By finding the release to show it on, where the last step of newer ones differs in more."""
-
-
 def _commands(deviation: Deviation, story: StoryFile) -> Iterator[str]:
-    release = _MORE_IN_NEWER.get(deviation.id, _newest(deviation))
+    release = _newest(deviation)
     path = (TABLE.parent / "paths" / deviation.path).relative_to(ROOT)
     if deviation.part == "client":
         system = f"kafka-{_COORDINATOR[deviation.specification]}+client-{release}"
     else:
         system = f"{kind_of(deviation)}-{release}"
     yield f"    kconform replay {path} --system {system}"
-    if _method(story) and release_of(release) >= OLDEST:
+    if _method(story, release):
         yield f"    kconform story {path} --junit --kafka {release}"
     if deviation.specification in _SCRIPTED and _is_scripted(story):
         yield f"    kconform story {path} --script -o finding.py"
@@ -203,20 +202,22 @@ def _steps(story: StoryFile) -> Iterator[str]:
     return (f"{number}. {action}" for number, action in enumerate(actions, 1))
 
 
-def _method(story: StoryFile) -> str:
-    """The method of the JUnit test; empty if none can be written."""
+def _method(story: StoryFile, release: str) -> str:
+    """The method of the JUnit test for a release; empty if none can be written."""
     try:
         scene = scene_of(story.behaviour, story.constants)
         body = textwrap.dedent(scene.test())
     except UserError:
+        return ""
+    if release_of(release) < scene.oldest:
         return ""
     indented = textwrap.indent(body, "    ", lambda line: bool(line.strip()))
     return f"@Test\n{signature(scene)}\n{indented}\n}}"
 
 
 def _junit(deviation: Deviation, story: StoryFile) -> Iterator[str]:
-    method = _method(story)
-    if not method or release_of(_newest(deviation)) < OLDEST:
+    method = _method(story, _newest(deviation))
+    if not method:
         return
     yield from ["", "The JUnit test (`--junit` writes the whole class, with what it calls):", ""]
     yield from ["```java", method, "```"]

@@ -28,15 +28,8 @@ DRIVEN = frozenset(
     }
 )
 """The specifications that Kafka's classes take."""
-WITHOUT_JUNIT = frozenset(
-    {"max-timestamp-deleted", "stable-below-start"}
-    | {"target-given-at-downgrade"}
-    | {f"KAFKA-{number}" for number in (18687, 19449, 19546, 20272, 20273, 20640, 20662)}
-    | {"available-below-start", "start-behind-log-start", "start-passes-writes"}
-    | {f"KAFKA-{number}" for number in (19463, 19476, 19630, 19808, 19859, 19972)}
-)
-"""Deviations of which no JUnit test can be written: of brokers at a port, mixed groups and
-share partitions."""
+WITHOUT_JUNIT = frozenset({"max-timestamp-deleted", "stable-below-start"})
+"""Deviations of which no JUnit test can be written: of brokers at a port."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

@@ -24,6 +24,8 @@ class DeviationSeverity(StrEnum):
     DATA_LOSS = "data loss"
     DUPLICATES = "duplicates"
     """Records are handed out twice."""
+    STUCK = "stuck"
+    """A producer or a fetch gets no further by itself: a new producer, or a new leader, does."""
     HARMLESS = "harmless"
 
 

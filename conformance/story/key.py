@@ -49,6 +49,13 @@ def departure_key(kind: BehaviourKind, action: str, detail: str, variables: Iter
     return step_key([action] if action else [], kind.name.lower(), variables)
 
 
+def without_variables(key: str) -> str:
+    """A key without what differs after its step: other versions may differ there in more."""
+    action, _, rest = key.partition(":")
+    kind = rest.partition(":")[0]
+    return f"{action}:{kind}" if kind in (NOT_ALLOWED, WRONG_INITIAL) else key
+
+
 def offered_in(detail: str) -> tuple[str, ...]:
     """The actions on offer that the specification does not enable, as text."""
     return tuple(re.findall(r"^would take (.+), which the spec does not enable$", detail, re.M))

@@ -92,6 +92,22 @@ def test_a_replay_says_what_became_of_it(
     assert made.closed == 1
 
 
+@pytest.mark.parametrize(
+    ("key", "table", "again"),
+    [
+        ("B:not_allowed:x:y", WRONG, ReplayOutcome.AS_BEFORE),
+        ("B:refused", WRONG, ReplayOutcome.DIFFERENTLY),
+        ("A:not_allowed:y", RIGHT | {(1, "A"): 3}, ReplayOutcome.DIFFERENTLY),
+    ],
+    ids=["other variables", "in another way", "at an earlier step"],
+)
+def test_a_replay_is_compared_by_its_step(
+    tmp_path: Path, key: str, table: Moves, again: ReplayOutcome
+) -> None:
+    saved = replace(kept(tmp_path, found(WRONG, "A A B")), key=key)
+    assert replay_again(saved, ORACLE, lambda: Table(table))[0] is again
+
+
 def test_a_path_of_which_no_finding_is_known_has_failed_and_no_more(tmp_path: Path) -> None:
     foreign = replace(kept(tmp_path, found(WRONG, "A A B")), key="")
     assert replay_again(foreign, ORACLE, lambda: Table(WRONG))[0] is ReplayOutcome.FAILED

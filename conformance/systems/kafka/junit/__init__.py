@@ -22,9 +22,11 @@ from conformance.systems.kafka.junit.client import ConsumerScene
 from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
 from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.membership import MembershipScene
+from conformance.systems.kafka.junit.mixed import MixedGroupScene
 from conformance.systems.kafka.junit.partition import PartitionScene
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
+from conformance.systems.kafka.junit.share import ShareScene
 from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.kafka.junit.transaction import TransactionScene
 from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
@@ -36,8 +38,6 @@ LIBRARIES = (
 """What a test needs beside Kafka's jars."""
 
 _METHOD = "doesNotDepart"
-OLDEST = (4, 0, 0)
-"""The first release that tests are written for."""
 
 
 def junit_test(
@@ -51,12 +51,13 @@ def junit_test(
     UserError for a behaviour that ends with no departure of Kafka's classes, and for a release
     that is too old.
     """
-    if jars.release < OLDEST:
-        raise UserError(
-            f"JUnit tests are written for Kafka 4.0.0 and later, not for {jars.version}. Name a "
-            "release with --kafka."
-        )
     scene = scene_of(behaviour, constants)
+    if jars.release < scene.oldest:
+        oldest = ".".join(map(str, scene.oldest))
+        raise UserError(
+            f"This JUnit test is written for Kafka {oldest} and later, not for {jars.version}. "
+            "Name a release with --kafka."
+        )
     test = scene.test()
     title = deviation.title if deviation else "agrees with the specification"
     values = {
@@ -74,6 +75,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     """The scene that says the behaviour. Unsayable if there is none."""
     if "fetchState" in behaviour.variables:
         return ReplicaScene.of(behaviour)
+    if "rec" in behaviour.variables:
+        return ShareScene.of(behaviour, constants)
     if "shard" in behaviour.variables:
         return RuntimeScene.of(behaviour, constants)
     differing = {name for name, _, _ in DepartingPath(behaviour).differing()}
@@ -81,6 +84,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         if differing <= OF_CLIENTS:
             return ConsumerScene.of(behaviour)
         return ClassicGroupScene.of(behaviour, constants)
+    if "parked" in behaviour.variables:
+        return MixedGroupScene.of(behaviour, constants)
     if "assignmentEpoch" in behaviour.variables:
         if "consumer" in differing:
             return MembershipScene.of(behaviour)

@@ -46,7 +46,7 @@ class ConsumerGroupScene(JUnitScene):
     calls = MappingProxyType(
         {
             **groups.CALLS,
-            "heartbeat(": {"consumer"},
+            "heartbeat(": {"consumer", "oneProtocol"},
             "firstEpoch": {"firstEpoch", "describes"},
             "Set.of(": {"owning"},
             "subscribe(": {"subscribes"},

@@ -66,6 +66,8 @@ class JUnitScene(ABC):
     template: ClassVar[str]
     calls: ClassVar[Mapping[str, Set[str]]]
     """By what a test calls, the parts of the template that it needs."""
+    oldest: ClassVar[tuple[int, int, int]] = (4, 0, 0)
+    """The first release that tests are written for."""
 
     scene: DepartingPath
     lines: Lines = field(default_factory=Lines, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from conformance.systems.shared.departing import Unsayable
 from conformance.tla import Value
 
-_EACH = re.compile(r"\[\w+ \\in Members \|-> (\"\w+\")\]")
+_EACH = re.compile(r"\[(\w+) \\in Members \|-> (?:IF \1 = \"(\w+)\" THEN (.+) ELSE )?(.+)\]")
 _BY_NAME = re.compile(r"(\w+) \|-> \"(\w+)\"")
 _NO_INSTANCE = "none"
 JOINS_ONCE, JOINS_TWICE = 3, 9
@@ -17,7 +17,7 @@ JOINS_ONCE, JOINS_TWICE = 3, 9
 
 def members(constants: Mapping[str, str]) -> tuple[str, ...]:
     """The members of a model, by name. Unsayable if the file does not name them."""
-    names = tuple(re.findall(r'"(\w+)"', constants.get("Members", "")))
+    names = tuple(names_in(constants.get("Members", "")))
     if not names:
         raise Unsayable("it does not say which members the group may have")
     return names
@@ -25,14 +25,25 @@ def members(constants: Mapping[str, str]) -> tuple[str, ...]:
 
 def instances(constants: Mapping[str, str]) -> Mapping[str, str]:
     """The instance id of each static member. Unsayable if the file's words are of another form."""
-    text = constants.get("InstanceOf", "")
+    ids = {name: id.strip('"') for name, id in by_member(constants, "InstanceOf").items()}
+    return {name: id for name, id in ids.items() if id != _NO_INSTANCE}
+
+
+def by_member(constants: Mapping[str, str], constant: str) -> Mapping[str, str]:
+    """What a constant says of each member, by name. Unsayable if its words are of another form."""
+    text = constants.get(constant, "")
     if match := _EACH.fullmatch(text):
-        of_members = dict.fromkeys(members(constants), match[1].strip('"'))
-    else:
-        of_members = dict(_BY_NAME.findall(text))
+        _, one, of_one, of_others = match.groups()
+        return {name: of_one if name == one else of_others for name in members(constants)}
+    of_members = dict(_BY_NAME.findall(text))
     if not of_members:
-        raise Unsayable("it does not say which members are static")
-    return {member: name for member, name in of_members.items() if name != _NO_INSTANCE}
+        raise Unsayable(f"it does not say what {constant} of each member is")
+    return of_members
+
+
+def names_in(value: str) -> list[str]:
+    """The strings that a constant names, each once."""
+    return [*dict.fromkeys(re.findall(r'"(\w+)"', value))]
 
 
 def prolongations(constants: Mapping[str, str]) -> int:
@@ -67,7 +78,12 @@ def call(method: str, *arguments: object) -> str:
 
 def partitions_of(constants: Mapping[str, str]) -> str:
     """How many partitions the topic has. Unsayable if the file does not say it."""
-    match = re.fullmatch(r"0\.\.(\d+)", constants.get("Partitions", ""))
+    return str(last_partition(constants, "Partitions") + 1)
+
+
+def last_partition(constants: Mapping[str, str], constant: str) -> int:
+    """Of the numbers from 0 on that a constant is about. Unsayable if the file does not say it."""
+    match = re.match(r"(?:\[\w+ \\in )?0\.\.(\d+)\b", constants.get(constant, ""))
     if match is None:
         raise Unsayable("it does not say how many partitions the topic has")
-    return str(int(match[1]) + 1)
+    return int(match[1])
