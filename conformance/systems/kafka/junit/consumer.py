@@ -69,11 +69,13 @@ class ConsumerGroupScene(JUnitScene):
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to a group of KIP-848."""
         instances = words.instances(self.constants)
+        size = self.constants.get("MaxSize", "")
         return {
             "partitions": words.partitions_of(self.constants),
             "topics": ", ".join(map(text, self._topics)),
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
-            **dict.fromkeys(("size", "delay", "rebalance", "version"), ""),
+            "size": size if size.isdigit() else "Integer.MAX_VALUE",
+            **dict.fromkeys(("delay", "rebalance", "version"), ""),
         }
 
     @property
