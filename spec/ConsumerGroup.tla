@@ -74,6 +74,9 @@ EpochsInOrder ==
 OneMemberPerInstance ==
   \A a, b \in Registered : a # b /\ IsStatic(a) => InstanceOf[a] # InstanceOf[b]
 
+\* A group does not grow beyond its limit.
+SizeIsBounded == Cardinality(Registered) <= MaxSize
+
 (***************************************************************************)
 (* Consumers. One that was put out and has not heard of it yet may still   *)
 (* own partitions: its commits are refused by its epoch.                   *)
@@ -116,6 +119,12 @@ ReplacedOwnsNothing ==
        /\ IsRegistered(m) /\ ~IsRegistered(m)' /\ IsStatic(m)
        /\ \E other \in Members : InstanceOf[other] = InstanceOf[m] /\ IsRegistered(other)'
        => consumer[m].owned = {}]_vars
+
+\* A full group refuses nobody who is in it, or who takes a static member's place.
+PlaceIsKept ==
+  [][\A m \in Members :
+       channel[m].type = "Request" /\ channel'[m].error = "GROUP_MAX_SIZE_REACHED" =>
+         \A other \in Registered : m # other /\ (IsStatic(m) => InstanceOf[m] # InstanceOf[other])]_vars
 
 \* What a static member had when it left for a while stays its own until it is replaced or expires.
 StaticKeeps ==
@@ -163,5 +172,6 @@ SomeoneIsRevoking == \E m \in Members : memberState[m] = "UnrevokedPartitions"
 SomeCommitIsRefused == \E m \in Members : commit[m].error # "NONE"
 SomeoneUnsubscribes == \E m \in Members : partitionsPendingRevocation[m] \ PartitionsOf(subscribed[m]) # {}
 SomeTopicIsGone   == \E t \in DOMAIN Topics : topics[t] = Gone
+SomeoneIsRefused  == \E m \in Members : consumer[m].state = "Failed"
 SomeoneIsFenced   == \E m \in Members : consumer[m].state = "Fenced"
 ===============================================================================

@@ -43,10 +43,15 @@ HeartbeatError(m, request) ==
   ELSE IF EpochIsValid(Member(m), request) THEN "NONE"
   ELSE "FENCED_MEMBER_EPOCH"
 
+\* throwIfConsumerGroupIsFull: who is there stays, and so does a static member's place (KAFKA-20601).
+HasRoom     == Cardinality(Registered) < MaxSize
+HasPlace(m) == IsRegistered(m) \/ OfInstance(m) # {}
+
 \* consumerGroupLeave asks who it is, and no epoch.
 Error(m, request) ==
-  IF request.epoch = JoinEpoch THEN JoinError(m, request)
-  ELSE IF request.epoch \in {LeaveEpoch, StaticLeaveEpoch} THEN IdentityError(m)
+  IF request.epoch \in {LeaveEpoch, StaticLeaveEpoch} THEN IdentityError(m)
+  ELSE IF ~HasRoom /\ ~HasPlace(m) THEN "GROUP_MAX_SIZE_REACHED"
+  ELSE IF request.epoch = JoinEpoch THEN JoinError(m, request)
   ELSE HeartbeatError(m, request)
 
 (***************************************************************************)

@@ -7,7 +7,7 @@
 (* Source: org.apache.kafka.coordinator.group, as on trunk in October 2024 *)
 (* (before 4.0): GroupMetadataManager.consumerGroupHeartbeat, ConsumerGroup, *)
 (* CurrentAssignmentBuilder; of the client ConsumerMembershipManager.      *)
-(* What is said of subscriptions and topics is 4.4's.                      *)
+(* What is said of subscriptions, topics and a group's size is 4.4's.      *)
 (*                                                                         *)
 (* variable        | field                                                 *)
 (* ----------------+------------------------------------------------------ *)
@@ -60,6 +60,7 @@ CONSTANTS
                \* created; whether it is there at first, and whether it may be deleted
   Reads,       \* the names of the topics that a consumer subscribes to as it joins
   Resubscribes,\* of each consumer: what its application subscribes to later
+  MaxSize,     \* group.consumer.max.size: how many members a group has at most
   Epochs,      \* 0..n: the group changes n times at most
   Losses,      \* requests and answers may be lost
   Expiries,    \* session and rebalance time-outs
@@ -98,7 +99,7 @@ NewMember == [NoMember EXCEPT !.state = "Stable", !.epoch = 0, !.previous = 0]
 MemberStates   == {"Stable", "UnrevokedPartitions", "UnreleasedPartitions"}
 ConsumerStates == {"Unsubscribed", "Joining", "Member", "Fenced", "Leaving", "Failed"}
 Errors == {"NONE", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "UNRELEASED_INSTANCE_ID",
-           "FENCED_INSTANCE_ID"}
+           "FENCED_INSTANCE_ID", "GROUP_MAX_SIZE_REACHED"}
 
 NoConsumer ==
   [state |-> "Unsubscribed", epoch |-> 0, given |-> {}, owned |-> {}, local |-> {},

@@ -139,7 +139,7 @@ class DrivenCoordinator:
             HandTimer(),
             MockClock(0),
             self.topics,
-            ConsumerGroupConfig(assignment_interval_ms=0),
+            ConsumerGroupConfig(max_size=settings.maximum_size, assignment_interval_ms=0),
             (self.assignor,),
         )
         self.service.on_election(0)

@@ -129,7 +129,12 @@ class _BridgedCoordinator:
             (each.topic, _low(each.topic_id), topic.first, topic.size if topic.is_there else 0)
             for each, topic in zip(group.topics, settings.topics, strict=True)
         ]
-        self.command("group_reset", topics=topics, partitions=settings.partitions)
+        self.command(
+            "group_reset",
+            topics=topics,
+            partitions=settings.partitions,
+            max_size=settings.maximum_size,
+        )
 
     def exchange(self, api: str, frame: bytes) -> bytes:
         """The frame that answers this one, both without their size. SystemFailed if none does."""

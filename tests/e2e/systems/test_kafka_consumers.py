@@ -87,7 +87,9 @@ def test_the_table_of_deviations_is_what_the_coordinator_does(
             "pending-revocation-described",
         ),
         seen,
-    ) | {"KAFKA-19431": Presence.SEEN if version == "4.0.0" else Presence.GONE}
+    ) | dict.fromkeys(
+        ("KAFKA-19431", "KAFKA-20601"), Presence.SEEN if version == "4.0.0" else Presence.GONE
+    )
 
 
 def test_without_the_overrides_the_first_epoch_is_a_finding(context: Context) -> None:

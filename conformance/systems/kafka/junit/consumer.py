@@ -69,11 +69,13 @@ class ConsumerGroupScene(JUnitScene):
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to a group of KIP-848."""
         instances = words.instances(self.constants)
+        size = self.constants.get("MaxSize", "")
         return {
             "partitions": words.partitions_of(self.constants),
             "topics": ", ".join(map(text, self._topics)),
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
-            **dict.fromkeys(("size", "delay", "rebalance", "version"), ""),
+            "size": size if size.isdigit() else "Integer.MAX_VALUE",
+            **dict.fromkeys(("delay", "rebalance", "version"), ""),
         }
 
     @property
@@ -155,8 +157,12 @@ class ConsumerGroupScene(JUnitScene):
     # ---- the end -----------------------------------------------------------------------------
 
     def _then(self) -> Iterator[str]:
-        names = {name for name, _, _ in self.scene.differing()}
-        for name, expected, actual in self.scene.differing():
+        differing = {name: pair for name, *pair in self.scene.differing()}
+        if "channel" in differing and self._is_refused(*map(fn, differing["channel"])):
+            # All else follows from whether the request is taken; who is gone is not described.
+            differing = {"channel": differing["channel"]}
+        names = differing.keys()
+        for name, (expected, actual) in differing.items():
             if name == "described" and names & _ASSIGNED:
                 continue  # it follows from these, and from what a release shows of them
             if name in _OF_THE_GROUP:
@@ -183,6 +189,11 @@ class ConsumerGroupScene(JUnitScene):
     def _asking(self) -> Value:
         """The member of the last request."""
         return self.scene.action(len(self.scene) - 1).args[0]
+
+    def _is_refused(self, expected: Fn, actual: Fn) -> bool:
+        """Whether the last request is refused, or shall be, or for another reason."""
+        asking = self._asking
+        return fn(expected[asking])["error"] != fn(actual[asking])["error"]
 
     def _channel(self, expected: Fn, actual: Fn) -> Iterator[str]:
         wanted, seen = fn(expected[self._asking]), fn(actual[self._asking])

@@ -52,11 +52,12 @@ class ModelTopic:
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
     """A model's constants; `instances` by member, None for a dynamic one; `reads` the names of the
-    topics that a member subscribes to as it joins."""
+    topics that a member subscribes to as it joins, `maximum_size` of the group."""
 
     instances: Mapping[str, str | None]
     topics: tuple[ModelTopic, ...]
     reads: Mapping[str, frozenset[str]]
+    maximum_size: int
     names_while_reconciling: bool
 
     @property
@@ -113,6 +114,7 @@ def settings_of(constants: Mapping[str, Value]) -> ConsumerSettings:
             sorted(map(_topic, *zip(*topics.items(), strict=True)), key=lambda topic: topic.first)
         ),
         {str(member): frozenset(map(str, _set(names))) for member, names in reads.items()},
+        _number(constants["MaxSize"]),
         constants["NamesWhileReconciling"] is True,
     )
 
@@ -139,6 +141,8 @@ def beyond(constants: Mapping[str, Value]) -> str:
     settings = settings_of(constants)
     if not all(topic.stays for topic in settings.topics):
         return "its topics change, and nothing shows when a coordinator has heard of that"
+    if settings.maximum_size < len(settings.instances):
+        return "its group is full before all have joined, and the limit is the broker's"
     if len(settings.topics) > 1 < len(settings.instances):
         return "a port shows several members of one topic, or one member of several topics"
     return ""

@@ -41,7 +41,9 @@ class ConsumerGroupScript(PortScript):
 
     @property
     def placeholders(self) -> Mapping[str, str]:
-        """The template's values that belong to the model."""
+        """The template's values that belong to the model. Unsayable of a group with a limit."""
+        if self.constants.get("MaxSize", "").isdigit():
+            raise Unsayable("its group is full, and the limit is the broker's")
         return {"partitions": words.partitions_of(self.constants)}
 
     # ---- steps -------------------------------------------------------------------------------

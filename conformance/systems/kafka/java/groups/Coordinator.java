@@ -53,6 +53,7 @@ interface Coordinator {
       properties.putAll(
           Map.of(
               "group.max.size", String.valueOf(maxSize),
+              "group.consumer.max.size", String.valueOf(maxSize),
               "group.initial.rebalance.delay.ms", String.valueOf(initialDelayMs),
               "group.consumer.assignment.interval.ms", "0",
               "group.coordinator.append.linger.ms", "0",
