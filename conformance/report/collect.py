@@ -95,8 +95,9 @@ class Collector:
     def report(
         self, command: str, seconds: float, header: dict[str, JsonValue], *extra: Verdict
     ) -> Report:
-        """Close the run: the verdict is the worst of all stages' (and of `extra`)."""
-        verdict = merge([*(stage.verdict for stage in self.stages), *extra])
+        """Close the run: the verdict is the worst of all checks' (and of `extra`)."""
+        checked = [stage.verdict for stage in self.stages if stage.checks]
+        verdict = merge([*checked, *extra])
         return Report(
             command,
             verdict,

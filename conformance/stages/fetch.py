@@ -63,6 +63,7 @@ class _LazyStage:
                     Verdict.PASS,
                     now - self._started,
                     "in the cache now",
+                    checks=False,
                     work=(Work("download", self._started, now),),  # beside the checks
                 )
             )

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from impl.errors import Errors
-from impl.share.in_flight_state import (
+from ..errors import Errors
+from .in_flight_state import (
     EMPTY_MEMBER_ID,
     AcquisitionLockTimerTask,
     InFlightState,

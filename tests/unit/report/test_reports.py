@@ -234,3 +234,10 @@ def test_what_a_run_has_nothing_to_say_of_is_not_on_its_page(value: JsonValue) -
     text = page.dumps(report, now=0.0)
     assert "left_out" not in text
     assert "seed 0" in text
+
+
+def test_what_was_only_fetched_earns_no_pass() -> None:
+    collector = Collector()
+    collector(StageFinished("fetch", "kafka-3.9.2", Verdict.PASS, 80.1, checks=False))
+
+    assert collector.report("versions", 80.1, {}).verdict is Verdict.INCONCLUSIVE

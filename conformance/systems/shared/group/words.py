@@ -33,8 +33,8 @@ def by_member(constants: Mapping[str, str], constant: str) -> Mapping[str, str]:
     """What a constant says of each member, by name. Unsayable if its words are of another form."""
     text = constants.get(constant, "")
     if match := _EACH.fullmatch(text):
-        _, one, of_one, of_others = match.groups()
-        return {name: of_one if name == one else of_others for name in members(constants)}
+        _, member, of_member, of_others = match.groups()
+        return {name: of_member if name == member else of_others for name in members(constants)}
     of_members = dict(_BY_NAME.findall(text))
     if not of_members:
         raise Unsayable(f"it does not say what {constant} of each member is")

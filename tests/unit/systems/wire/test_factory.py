@@ -50,7 +50,7 @@ def test_each_deviation_names_releases_that_there_are_and_none_twice(one: Deviat
 
 def test_every_release_with_the_port_for_it_is_named_by_the_table_of_kip_848() -> None:
     table = [one for one in NAMED.deviations() if one.specification == "ConsumerGroup"]
-    assert len(table) == 8
+    assert len(table) == 9
     for one in table:
         for release in RELEASES:
             assert (one.stands_in(release) is None) is (release < "4"), (one.id, release)
