@@ -39,6 +39,7 @@ def judged(*options: str) -> tuple[int, Mapping[str, Any], str]:
     """Exit code, the JSON object, standard error."""
     command = [sys.executable, "-m", "conformance.cli", "bugs", *options, "--json"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert run.stdout, run.stderr
     return run.returncode, json.loads(run.stdout), run.stderr
 
 
