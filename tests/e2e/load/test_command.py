@@ -50,7 +50,7 @@ def test_a_matrix_says_which_release_loads_what(tmp_path: Path) -> None:
 
 
 def test_a_release_before_4_0_has_nothing_to_load_with() -> None:
-    answer = kconform("versions", "--log", HAZARDS, "--system", "kafka-3.9.2")
+    answer = kconform("versions", "--log", HAZARDS, "--system", "kafka-3.8.1")
 
     assert answer.returncode == 3, answer.stdout
 
