@@ -187,14 +187,14 @@ class StageFinished:
     figures: Mapping[str, JsonValue] = field(default_factory=dict)
     fault: bool = False
     """Whether kconform contradicted itself, so that what it says of others is not to be trusted."""
-    checks: bool = True
-    """Whether it checked anything; a pass of one that only prepared earns nothing."""
     consequence: bool = False
     """Whether it came to no verdict only because an earlier stage failed, which is told there."""
     exhibit: Exhibit | None = None
     """A counterexample that was expected, for the page."""
     work: tuple[Work, ...] = ()
     """Who was at it, and when; empty: the command's own process until now."""
+    checks: bool = True
+    """Whether it checked anything; a pass of one that only prepared earns nothing."""
 
 
 Event = StageStarted | Progress | PrintedLine | ComparedModel | Finding | StageFinished
