@@ -68,6 +68,7 @@ class MixedGroupScene(JUnitScene):
             "topics": ", ".join(map(text, self._topics)),
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
             "policy": self.constants.get("Policy", "").strip('"'),
+            "size": "Integer.MAX_VALUE",
         }
 
     @property
