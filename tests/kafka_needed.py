@@ -11,6 +11,10 @@ from conformance.kafka.jars import KafkaJars, kafka_jars
 from conformance.kafka.maven import Coordinate, maven_jars
 
 VERSIONS = ("3.8.1", "4.4.0")
+JUNIT_RELEASES = ("4.0.0", "4.1.0", "4.3.0", "4.4.0")
+"""For the JUnit tests: each finding is seen in one of so few, and most are gone in another."""
+COMMON_RELEASES = frozenset({*VERSIONS, *JUNIT_RELEASES})
+"""The releases that several tests share: the jars of one more cost about a minute."""
 DRIVEN = frozenset(
     {
         "ConsumerGroup",

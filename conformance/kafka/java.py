@@ -73,7 +73,7 @@ def _key(sources: Iterable[Path], classpath: Iterable[Path], resources: Mapping[
 
 
 _SHORT_RUN = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
-"""It ends before its code would be compiled well: 4 s of processor time in place of 10."""
+"""Without the JVM's second compiler javac takes 4 s of processor time, with it 10 (Kafka 4.4.0)."""
 
 
 def _compiler(java: Path, tell: Tell, environ: Mapping[str, str]) -> list[str]:

@@ -12,17 +12,11 @@ from typer.testing import CliRunner
 
 from conformance.cli.main import app
 from conformance.errors import ExitCode
-from tests.kafka_needed import jars_or_skip
+from tests.kafka_needed import COMMON_RELEASES, jars_or_skip
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "findings.md"
 REPLAYS = re.findall(r"^    kconform (replay .*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-
-
-FETCHED = {"3.8.1", "4.0.0", "4.1.0", "4.3.0", "4.4.0"}
-"""Releases that other tests fetch, too: the jars of one more cost a minute.
-
-KCONFORM_EVERY_RELEASE=1 replays the findings on all others."""
 
 
 def test_the_page_has_such_commands() -> None:
@@ -32,8 +26,8 @@ def test_the_page_has_such_commands() -> None:
 @pytest.mark.parametrize("command", REPLAYS, ids=lambda text: Path(text.split()[1]).stem)
 def test_a_replay_shows_its_finding(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for version in re.findall(r"\d+\.\d+\.\d+", command):
-        if version not in FETCHED and os.environ.get("KCONFORM_EVERY_RELEASE") != "1":
-            pytest.skip(f"Kafka {version} is fetched with KCONFORM_EVERY_RELEASE=1 only")
+        if version not in COMMON_RELEASES and os.environ.get("KCONFORM_EVERY_RELEASE") != "1":
+            pytest.skip(f"Kafka {version} runs with KCONFORM_EVERY_RELEASE=1 only")
         jars_or_skip(version)
     monkeypatch.chdir(ROOT)
 

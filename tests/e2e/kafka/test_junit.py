@@ -22,11 +22,9 @@ from conformance.kafka.maven import maven_jars
 from conformance.systems.kafka.factory import KafkaFactory
 from conformance.systems.kafka.junit import LIBRARIES, class_name
 from conformance.tla import find_tools
-from tests.kafka_needed import WITHOUT_JUNIT, jars_or_skip
+from tests.kafka_needed import JUNIT_RELEASES, WITHOUT_JUNIT, jars_or_skip
 
 LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
-RELEASES = ("4.0.0", "4.1.0", "4.3.0", "4.4.0")
-"""So few that each finding is seen in one of them, and most are gone in another."""
 TABLE: Sequence[Deviation] = [
     deviation
     for deviation in KafkaFactory("4.4.0", client="4.4.0").deviations()
@@ -63,7 +61,7 @@ def written(deviation: Deviation, jars: KafkaJars, folder: Path) -> Path:
     return source
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", JUNIT_RELEASES)
 def test_it_is_red_where_the_finding_is_and_nowhere_else(release: str, tmp_path: Path) -> None:
     known = [each for each in TABLE if release in (*each.seen, *each.gone)]
 
@@ -76,4 +74,4 @@ def test_it_is_red_where_the_finding_is_and_nowhere_else(release: str, tmp_path:
 
 def test_each_finding_is_red_on_one_of_the_releases() -> None:
     """But for what only releases before 4.0 have, for which no test can be written."""
-    assert [each.id for each in TABLE if not {*each.seen} & {*RELEASES}] == ["KAFKA-18660"]
+    assert [each.id for each in TABLE if not {*each.seen} & {*JUNIT_RELEASES}] == ["KAFKA-18660"]
