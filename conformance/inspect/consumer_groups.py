@@ -4,7 +4,7 @@ The records are replayed as GroupMetadataManager does when it loads a partition.
 makes of one request is in one batch, so the group is judged after each batch, and from one batch to
 the next. In a part of the log that was compacted, values that were overwritten later are missing:
 the group is judged from the end of that part on. Of the consumers nothing is stored: formulas about
-what they own are not asked.
+what they own are not asked. Nor is the group's size limit, which is the coordinator's setting.
 """
 
 from __future__ import annotations
