@@ -414,7 +414,7 @@ CompletingEnds == IsCompleting => "EndTxn" \in requests \union {flight}
 CallsAreLegal == thrown # "IllegalStateException"
 
 \* Of a transaction that commits no record is missing.
-CommitsAll == (flight = "EndTxn" /\ state = "COMMITTING_TRANSACTION") => ~lost
+CommitsAll == (flight = "EndTxn" /\ call.does = "commit") => ~lost
 
 \* The end of a transaction never overtakes its records.
 EndsLast == flight = "EndTxn" => batch # "sent"
