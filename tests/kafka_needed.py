@@ -22,6 +22,7 @@ DRIVEN = frozenset(
         "ReplicationInterruptedFetches",
         "SharePartition",
         "TransactionErrors",
+        "TransactionManager",
         "TransactionProducerIds",
         "TransactionalLog",
         "Transactions",
