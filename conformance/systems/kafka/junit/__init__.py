@@ -23,6 +23,7 @@ from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
 from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.membership import MembershipScene
 from conformance.systems.kafka.junit.partition import PartitionScene
+from conformance.systems.kafka.junit.producer import ProducerScene
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
 from conformance.systems.kafka.junit.steps import JUnitScene
@@ -76,6 +77,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return ReplicaScene.of(behaviour)
     if "shard" in behaviour.variables:
         return RuntimeScene.of(behaviour, constants)
+    if "flight" in behaviour.variables:
+        return ProducerScene.of(behaviour, constants)
     differing = {name for name, _, _ in DepartingPath(behaviour).differing()}
     if "groupRecord" in behaviour.variables:
         if differing <= OF_CLIENTS:
