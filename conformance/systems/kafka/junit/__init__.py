@@ -77,7 +77,7 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return ReplicaScene.of(behaviour)
     if "shard" in behaviour.variables:
         return RuntimeScene.of(behaviour, constants)
-    if "flight" in behaviour.variables:
+    if "lastError" in behaviour.variables:
         return ProducerScene.of(behaviour, constants)
     differing = {name for name, _, _ in DepartingPath(behaviour).differing()}
     if "groupRecord" in behaviour.variables:
