@@ -28,7 +28,7 @@ class FurtherLanes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Lanes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A lane for each key of the function `keys_of`, if any, and further ones to the left of them."""
+    """A lane for each key of the function `keys_of`, if any, and others to the left of them."""
 
     keys_of: str = ""
     before: tuple[str, ...] = ()

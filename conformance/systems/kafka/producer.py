@@ -1,4 +1,4 @@
-"""The system under test: Kafka's own TransactionManager, driven by TransactionManager.tla's actions.
+"""The system under test: Kafka's TransactionManager, driven by TransactionManager.tla's actions.
 
 The producer's states, its requests and what it makes of their answers are Kafka's. The
 application, the sender's loop, the coordinator and the leader are played (java/producer).

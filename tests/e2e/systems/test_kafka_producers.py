@@ -1,4 +1,4 @@
-"""Kafka's own TransactionManager under the suites of TransactionManager: a transactional producer."""
+"""Kafka's TransactionManager under the suites of TransactionManager.tla."""
 
 from __future__ import annotations
 
