@@ -60,7 +60,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "Coordinators": _TRANSACTIONS,
     "PieceSizes": _TRANSACTIONAL_LOG,
     "DeliveryLimit": _SHARE,
-    "GivesUp": _PRODUCER,
+    "BatchErrors": _PRODUCER,
     "Policy": _MIXED_GROUPS,
 }
 """Constants that models of one specification have, and others do not."""
