@@ -42,6 +42,7 @@ CONSTANTS
   Answers,     \* of each request: the errors that it may be answered with
   BatchErrors, \* with which a batch fails, once its retries are exhausted
   Delivery,    \* a batch may expire before it is sent (delivery.timeout.ms)
+  SendErrors,  \* with which a call of send may fail, before there is a batch
   Offsets,     \* the application sends offsets
   GivesUp,     \* the application's calls may time out (max.block.ms)
   Rivals,      \* another producer takes the transactional id, and both are idle until it expires
@@ -105,6 +106,10 @@ EndsCall(r) ==
 
 SettleOf(r, result) == IF EndsCall(r) THEN Settle(call, result) ELSE Unsettled
 
+\* Whoever may retry would do so in the same transaction, and write twice (KAFKA-19176).
+ErrorAfterRetries(error) ==
+  IF error \in Retriable \union {"INVALID_TXN_STATE"} THEN "TRANSACTION_ABORTABLE" ELSE error
+
 (***************************************************************************)
 (* The application: KafkaProducer, TransactionManager.                     *)
 (***************************************************************************)
@@ -148,6 +153,15 @@ Send ==
         /\ started' = (started \/ Version2)
         /\ UNCHANGED <<state, lastError, epoch, bump, requests, flight, call, lost, owner>>
      \/ HasError /\ Throw(ThrownInError)
+
+\* KafkaProducer.doSend fails, as there is no metadata for max.block.ms, or a record is too large;
+\* maybeTransitionToErrorState. The record's future has the error as it is.
+FailSend(error) ==
+  /\ IsFree /\ batch = "none" /\ state = "IN_TRANSACTION" /\ error \in SendErrors
+  /\ state' = "ABORTABLE_ERROR" /\ lastError' = ErrorAfterRetries(error)
+  /\ bump' = (bump \/ ~Version2)
+  /\ lost' = TRUE /\ thrown' = "NONE"
+  /\ UNCHANGED <<epoch, started, added, requests, flight, batch, call, owner>>
 
 \* sendOffsetsToTransaction.
 SendOffsets ==
@@ -329,9 +343,12 @@ Answer(error) ==
 (* The sender: batches.                                                    *)
 (***************************************************************************)
 \* Sender.sendProducerData, once no request is left that goes first; isSendToPartitionAllowed.
-SendBatch ==
+IsTurnOfData ==
   /\ batch = "waits" /\ added = "yes" /\ state \in {"IN_TRANSACTION", "COMMITTING_TRANSACTION"}
   /\ flight = "none" /\ requests \subseteq {"EndTxn", "BumpEpoch"}
+
+SendBatch ==
+  /\ IsTurnOfData
   /\ batch' = "sent"
   /\ UNCHANGED <<state, txnVars, call, thrown, lost, owner>>
 
@@ -341,16 +358,12 @@ CompleteBatch ==
   /\ batch' = "none"
   /\ UNCHANGED <<state, txnVars, call, thrown, lost, owner>>
 
-\* What the leader answers, or the coordinator that it asks.
+\* What the leader answers, or the coordinator that it asks. Batches expire where they would be sent.
 BatchErrorsNow ==
-  CASE batch = "waits"    -> IF Delivery THEN {"REQUEST_TIMED_OUT"} ELSE {}
+  CASE batch = "waits"    -> IF Delivery /\ IsTurnOfData THEN {"REQUEST_TIMED_OUT"} ELSE {}
     [] owner = "us"       -> BatchErrors
     [] owner = "another"  -> {"INVALID_PRODUCER_EPOCH"}
     [] OTHER              -> {"INVALID_PRODUCER_ID_MAPPING"}
-
-\* Whoever may retry would do so in the same transaction, and write twice (KAFKA-19176).
-ErrorAfterRetries(error) ==
-  IF error \in Retriable \union {"INVALID_TXN_STATE"} THEN "TRANSACTION_ABORTABLE" ELSE error
 
 \* Sender.failBatch, handleFailedBatch, maybeTransitionToErrorState. Version 2 bumps at every end.
 FailBatch(error) ==
@@ -378,14 +391,14 @@ ExpireId ==
   /\ owner' = "nobody"
   /\ UNCHANGED <<state, txnVars, batch, call, thrown, lost>>
 
-AllErrors == UNION {Answers[r] : r \in Requests} \union BatchErrors
+AllErrors == UNION {Answers[r] : r \in Requests} \union BatchErrors \union SendErrors
                \union {"PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING", "REQUEST_TIMED_OUT"}
 
 Next ==
   \/ InitTransactions \/ BeginTransaction \/ Send \/ SendOffsets
   \/ CommitTransaction \/ AbortTransaction \/ StopWaiting
   \/ NextRequest \/ SendBatch \/ CompleteBatch
-  \/ \E error \in AllErrors : Answer(error) \/ FailBatch(error)
+  \/ \E error \in AllErrors : Answer(error) \/ FailBatch(error) \/ FailSend(error)
   \/ Fence \/ ExpireId
 
 (***************************************************************************)

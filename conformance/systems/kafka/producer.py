@@ -22,6 +22,7 @@ _STEPS: BridgeSteps = MappingProxyType(
         "InitTransactions": ("producer_init", ()),
         "BeginTransaction": ("producer_begin", ()),
         "Send": ("producer_send", ()),
+        "FailSend": ("producer_fail_send", ("error",)),
         "SendOffsets": ("producer_send_offsets", ()),
         "CommitTransaction": ("producer_commit", ()),
         "AbortTransaction": ("producer_abort", ()),

@@ -21,17 +21,17 @@ pytestmark = pytest.mark.tlc
 
 NEWEST, OLDEST = "4.4.0", "3.8.1"
 UNSENT = (
-    *("InitTransactions", "NextRequest", "Answer NONE", "BeginTransaction", "Send"),
-    *("FailBatch REQUEST_TIMED_OUT", "AbortTransaction", "NextRequest"),
+    *("InitTransactions", "NextRequest", "Answer NONE", "BeginTransaction"),
+    *("FailSend REQUEST_TIMED_OUT", "AbortTransaction", "NextRequest"),
 )
-"""A record expires before its partition is added, and the transaction is aborted."""
+"""A send fails before a partition is added, and the transaction is aborted."""
 
 
 @pytest.fixture
 def driven(context: Context) -> Iterator[KafkaProducerSystem]:
     """A producer of the newest release, to be driven by hand."""
     jars_or_skip(NEWEST)
-    model = one_model("producer/boundary-expired-unsent")
+    model = one_model("producer/boundary-failed-send")
     system = workbench(context, model, f"kafka-{NEWEST}", with_graph=False).make_system()
     assert isinstance(system, KafkaProducerSystem)
     yield system

@@ -67,6 +67,7 @@ final class TransactionalProducer {
       case "producer_init" -> call("init", this::initializeTransactions);
       case "producer_begin" -> call(() -> Kafka.call(manager, "beginTransaction"));
       case "producer_send" -> call(this::send);
+      case "producer_fail_send" -> call(() -> failSend(Errors.valueOf(command.get("error").asText())));
       case "producer_send_offsets" -> call("offsets", this::sendOffsets);
       case "producer_commit" -> call("commit", () -> Kafka.call(manager, "beginCommit"));
       case "producer_abort" -> call("abort", () -> Kafka.call(manager, "beginAbort"));
@@ -205,6 +206,11 @@ final class TransactionalProducer {
     Kafka.call(manager, "maybeAddPartition", PARTITION);
     batch = ProducerClient.batch(PARTITION, "v", 1);
     isSent = false;
+  }
+
+  /** KafkaProducer.doSend, where there is no batch yet. */
+  private void failSend(Errors error) {
+    Kafka.call(manager, "maybeTransitionToErrorState", error.exception());
   }
 
   // ---- the sender: Sender ------------------------------------------------------------------
