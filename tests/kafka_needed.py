@@ -26,6 +26,7 @@ DRIVEN = frozenset(
         "ReplicationInterruptedFetches",
         "SharePartition",
         "TransactionErrors",
+        "TransactionManager",
         "TransactionProducerIds",
         "TransactionalLog",
         "Transactions",

@@ -28,9 +28,9 @@ class FurtherLanes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Lanes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A lane for each key of the function `keys_of`, and further ones to the left of them."""
+    """A lane for each key of the function `keys_of`, if any, and others to the left of them."""
 
-    keys_of: str
+    keys_of: str = ""
     before: tuple[str, ...] = ()
     """Lanes that no key names, the leftmost."""
     further: tuple[FurtherLanes, ...] = ()

@@ -91,7 +91,7 @@ class Scene:
 
 def scene_of(behaviour: Behaviour, picture: Picture | None) -> Scene:
     """What is to be drawn; a generic scene where there is no picture, or it is of other names."""
-    if picture is not None and picture.lanes.keys_of in behaviour.variables:
+    if picture is not None and picture.lanes.keys_of in ("", *behaviour.variables):
         lanes = _lanes(behaviour, picture)
         if lanes:
             return _Painter(behaviour, picture, lanes).scene()
@@ -111,7 +111,7 @@ def _lanes(behaviour: Behaviour, picture: Picture) -> tuple[_Lane, ...]:
     """The lanes, from the left; none if the variable that names them was not seen."""
     lanes = picture.lanes
     own = [_Lane(key, lanes.keys_of, key) for key in _keys(behaviour, lanes.keys_of)]
-    if not own:
+    if lanes.keys_of and not own:
         return ()
     further = [
         _Lane(lanes.name.replace("{key}", key), lanes.keys_of, key)

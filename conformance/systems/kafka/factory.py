@@ -20,6 +20,7 @@ from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaCo
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
+from conformance.systems.kafka.producer import KafkaProducerSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.share import KafkaShareSystem
 from conformance.systems.kafka.system import KafkaSystem
@@ -48,6 +49,7 @@ _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
+_PRODUCER = "TransactionManager"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
@@ -58,6 +60,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "Coordinators": _TRANSACTIONS,
     "PieceSizes": _TRANSACTIONAL_LOG,
     "DeliveryLimit": _SHARE,
+    "BatchErrors": _PRODUCER,
     "Policy": _MIXED_GROUPS,
 }
 """Constants that models of one specification have, and others do not."""
@@ -77,6 +80,7 @@ KafkaDriven = (
     | KafkaProduceSystem
     | KafkaTransactionalLogSystem
     | KafkaShareSystem
+    | KafkaProducerSystem
     | SystemUnderTest
 )
 """What of a release is driven."""
@@ -200,6 +204,8 @@ class KafkaFactory:
             return self._without_share_groups()
         if specification == _TRANSACTIONAL_LOG:
             return ""
+        if specification == _PRODUCER:
+            return self._without_version_2(constants)
         if specification == _PRODUCE:
             return other_window(constants)
         if specification in _OF_TRANSACTIONS:
@@ -224,14 +230,17 @@ class KafkaFactory:
 
     def _other_transactions(self, constants: Mapping[str, Value]) -> str:
         """Whether the release runs this version of transactions: a broker runs version 1, too."""
-        if constants["Version2"] is not True:
-            return ""
+        if constants["Version2"] is not True or self._without_version_2(constants):
+            return self._without_version_2(constants)
         release = release_of(self.version)
-        if release < _FIRST_VERSION_2:
-            return "before 4.0 there are no transactions of version 2 (KIP-890)"
         if constants["StrictMarkers"] is True or release < _FIRST_STRICT_MARKERS:
             return ""
         return "markers of transactions of version 2 need a new epoch from 4.2 on (KIP-1228)"
+
+    def _without_version_2(self, constants: Mapping[str, Value]) -> str:
+        if constants["Version2"] is not True or release_of(self.version) >= _FIRST_VERSION_2:
+            return ""
+        return "before 4.0 there are no transactions of version 2 (KIP-890)"
 
     def _beyond_epochs(self, constants: Mapping[str, Value]) -> str:
         """Whether a fence is to raise the last epoch of a producer id, and would raise it twice."""
@@ -353,8 +362,14 @@ _SHARE_COMMANDS: Final = (
     {"command": "share_reset", "records": 1, "max_in_flight": 1, "delivery_limit": 1},
 )
 
+_PRODUCER_COMMANDS: Final = ({"command": "producer_reset", "version2": False},)
+
 _AllBridged = (
-    KafkaRuntimeSystem | KafkaProduceSystem | KafkaTransactionalLogSystem | KafkaShareSystem
+    KafkaRuntimeSystem
+    | KafkaProduceSystem
+    | KafkaTransactionalLogSystem
+    | KafkaShareSystem
+    | KafkaProducerSystem
 )
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
@@ -362,6 +377,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _PRODUCE: (KafkaProduceSystem, _PRODUCE_COMMANDS),
     _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
     _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),
+    _PRODUCER: (KafkaProducerSystem, _PRODUCER_COMMANDS),
 }
 """By specification of which every action is one command: the system, and what a bridge is asked
 first."""

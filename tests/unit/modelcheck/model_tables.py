@@ -31,6 +31,7 @@ FAMILIES = (
     "sessions",
     "share",
     "produce",
+    "producer",
     "reassignment",
     "transaction",
     "history",

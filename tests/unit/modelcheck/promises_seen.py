@@ -50,7 +50,7 @@ def _row(name: str, records: Sequence[ReleaseRecord], deviations: Sequence[Devia
     breaking = {one.id for one in deviations if name in one.breaks}
     models = [
         model
-        for model in find_models(["transaction"])
+        for model in find_models(["transaction", "producer"])
         if name in (*model.check.invariants, *model.check.properties)
     ]
     cells = [

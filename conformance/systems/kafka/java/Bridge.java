@@ -45,6 +45,7 @@ public final class Bridge {
   private TransactionalLogs transactionalLogs;
   private Loads loads;
   private SharePartitions shares;
+  private final TransactionalProducer producer = new TransactionalProducer();
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -128,6 +129,9 @@ public final class Bridge {
     }
     if (name.startsWith(Produces.PREFIX)) {
       return produces().run(name, command);
+    }
+    if (name.startsWith(TransactionalProducer.PREFIX)) {
+      return producer.run(name, command);
     }
     if (name.startsWith(Transactions.PREFIX)) {
       return transactions().run(name, command);

@@ -24,6 +24,7 @@ from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.membership import MembershipScene
 from conformance.systems.kafka.junit.mixed import MixedGroupScene
 from conformance.systems.kafka.junit.partition import PartitionScene
+from conformance.systems.kafka.junit.producer import ProducerScene
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
 from conformance.systems.kafka.junit.share import ShareScene
@@ -79,6 +80,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return ShareScene.of(behaviour, constants)
     if "shard" in behaviour.variables:
         return RuntimeScene.of(behaviour, constants)
+    if "lastError" in behaviour.variables:
+        return ProducerScene.of(behaviour, constants)
     differing = {name for name, _, _ in DepartingPath(behaviour).differing()}
     if "groupRecord" in behaviour.variables:
         if differing <= OF_CLIENTS:

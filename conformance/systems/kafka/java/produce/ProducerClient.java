@@ -59,28 +59,36 @@ final class ProducerClient {
 
   // ---- steps -------------------------------------------------------------------------------
 
-  /** RecordAccumulator.drain: a batch of the application gets its sequence, and leaves. */
+  /** A batch of the application gets its sequence, and leaves. */
   Sent send(int size) {
     values++;
-    Object batch = batch(size);
-    Kafka.call(manager, "maybeUpdateProducerIdAndEpoch", PARTITION);
-    int sequence = Kafka.integer(Kafka.call(manager, "sequenceNumber", PARTITION));
-    Kafka.call(batch, "setProducerState", Kafka.call(manager, "producerIdAndEpoch"), sequence, false);
-    Kafka.call(manager, "incrementSequenceNumber", PARTITION, size);
-    Kafka.call(manager, "addInFlightBatch", batch);
+    Object batch = batch(PARTITION, String.valueOf(values), size);
+    number(manager, batch, PARTITION, size);
     pending.add(new Pending(batch, values));
     return sent(batch, values);
   }
 
-  private Object batch(int size) {
+  /** RecordAccumulator.drain: a transaction manager's next sequences are a batch's. */
+  static void number(Object manager, Object batch, TopicPartition partition, int size) {
+    Kafka.call(manager, "maybeUpdateProducerIdAndEpoch", partition);
+    int sequence = Kafka.integer(Kafka.call(manager, "sequenceNumber", partition));
+    boolean isTransactional = (boolean) Kafka.call(manager, "isTransactional");
+    Object identity = Kafka.call(manager, "producerIdAndEpoch");
+    Kafka.call(batch, "setProducerState", identity, sequence, isTransactional);
+    Kafka.call(manager, "incrementSequenceNumber", partition, size);
+    Kafka.call(manager, "addInFlightBatch", batch);
+  }
+
+  /** A batch of so many records of the same value. */
+  static Object batch(TopicPartition partition, String text, int size) {
     Object none = Kafka.call(Kafka.callStatic(Kafka.type("Compression"), "none"), "build");
     ByteBuffer buffer = ByteBuffer.allocate(BATCH_BYTES);
     Object builder =
         Kafka.callStatic(
             Kafka.type("MemoryRecords"), "builder", buffer, none, TimestampType.CREATE_TIME, 0L);
     Object batch =
-        Kafka.make(Kafka.type(PACKAGE + "ProducerBatch"), PARTITION, builder, Virtual.Clock.START);
-    byte[] value = String.valueOf(values).getBytes(StandardCharsets.UTF_8);
+        Kafka.make(Kafka.type(PACKAGE + "ProducerBatch"), partition, builder, Virtual.Clock.START);
+    byte[] value = text.getBytes(StandardCharsets.UTF_8);
     for (int i = 0; i < size; i++) {
       long now = Virtual.Clock.START;
       Kafka.call(batch, "tryAppend", now, null, value, new Header[0], null, now);
@@ -123,7 +131,8 @@ final class ProducerClient {
     return pending.stream().map(each -> sent(each.batch, each.value)).toList();
   }
 
-  private static Object response(Errors error, long offset) {
+  /** A leader's answer for a partition. */
+  static Object response(Errors error, long offset) {
     Class<?> type = Kafka.type("org.apache.kafka.common.requests.ProduceResponse$PartitionResponse");
     return Kafka.make(type, error, offset, -1L, 0L);
   }
