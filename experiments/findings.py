@@ -33,6 +33,8 @@ _COORDINATOR = {"GroupMembership": "3.8.1", "ConsumerGroup": "4.0.0"}
 TABLE = ROOT / "conformance" / "systems" / "kafka" / "deviations.toml"
 _WIDTH = 116
 _END = re.compile(r"(?<=[.!?]) +(?=[A-Z`*(\[])")
+_OF_CLIENTS = ("TransactionManager",)
+"""Specifications of clients alone: their versions are the release's."""
 _COST = {
     DeviationSeverity.DATA_LOSS: "An acknowledged record or a committed offset can be lost.",
     DeviationSeverity.DUPLICATES: "Records can be handed out twice.",
@@ -93,7 +95,8 @@ def _row(deviation: Deviation) -> str:
 
 
 def _subject(deviation: Deviation) -> str:
-    return "Kafka's Java client" if deviation.part == "client" else "Kafka's brokers"
+    of_client = deviation.part == "client" or deviation.specification in _OF_CLIENTS
+    return "Kafka's Java client" if of_client else "Kafka's brokers"
 
 
 def _finding(deviation: Deviation) -> list[str]:
