@@ -40,7 +40,7 @@ _STEPS: BridgeSteps = MappingProxyType(
 """By action, the bridge's command and the members that take the action's arguments."""
 
 
-class _BridgeProducer(msgspec.Struct, frozen=True, array_like=True):
+class _TransactionManagerView(msgspec.Struct, frozen=True, array_like=True):
     """A producer as the bridge writes it: TransactionalProducer.java."""
 
     state: str
@@ -56,7 +56,7 @@ class _BridgeProducer(msgspec.Struct, frozen=True, array_like=True):
     thrown: str
 
 
-_as_view = msgspec.json.Decoder(_BridgeProducer).decode
+_as_view = msgspec.json.Decoder(_TransactionManagerView).decode
 
 
 def _observed(text: bytes) -> Observation:
