@@ -17,6 +17,7 @@ DRIVEN = frozenset(
         "CoordinatorStore",
         "GroupMembership",
         "IdempotentProduce",
+        "LogCompaction",
         "MixedGroup",
         "Replication",
         "ReplicationInterruptedFetches",
