@@ -19,7 +19,7 @@ from .errors import (
     OffsetOutOfRangeException,
 )
 from .leader_epoch_file_cache import LeaderEpochFileCache
-from .log_segment import LogSegment
+from .log_segment import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, LogSegment
 from .log_types import (
     FetchDataInfo,
     FetchIsolation,
@@ -145,6 +145,11 @@ class Log:
     def base_offset(self) -> int:
         """The first segment's base offset."""
         return self._segments[0].base_offset
+
+    @property
+    def active_base_offset(self) -> int:
+        """The base offset of the segment that is appended to."""
+        return self._segments[-1].base_offset
 
     @property
     def number_of_segments(self) -> int:
@@ -330,13 +335,65 @@ class Log:
         if not segments:
             return
         for segment in segments:
-            segment.rename_to_deleted()
+            segment.change_file_suffixes("", DELETED_SUFFIX)
 
         def delete() -> None:
             for segment in segments:
                 segment.delete()
 
         self._scheduler.schedule_once("delete-file", delete)
+
+    # ---- what the cleaner needs --------------------------------------------------------------
+
+    def log_segments(self, from_offset: int, to_offset: int) -> list[LogSegment]:
+        """The segments from the one that holds `from_offset` to the last that begins below
+        `to_offset`."""
+        with self._lock:
+            if from_offset >= to_offset:
+                return []
+            following = self._segments[self._segment_index(from_offset) :]
+            return [segment for segment in following if segment.base_offset < to_offset]
+
+    def collect_aborted_transactions(
+        self, start_offset: int, upper_bound_offset: int
+    ) -> list[AbortedTxn]:
+        """The aborted transactions that concern the offsets [start, upper bound)."""
+        with self._lock:
+            aborted: list[AbortedTxn] = []
+            for segment in self._segments[self._segment_index(start_offset) :]:
+                entries, is_complete = segment.txn_index.collect_aborted_txns(
+                    start_offset, upper_bound_offset
+                )
+                aborted += entries
+                if is_complete:
+                    break
+            return aborted
+
+    def last_records_of_active_producers(self) -> dict[int, tuple[int | None, int]]:
+        """By producer id, the offset of its last record (None: only a marker), and its epoch."""
+        with self._lock:
+            return {
+                producer_id: (entry.last_data_offset, entry.producer_epoch)
+                for producer_id, entry in self.producer_state_manager.active_producers.items()
+            }
+
+    def create_new_cleaned_segment(self, base_offset: int) -> LogSegment:
+        """An empty segment that takes the place of others later; one of a broken pass goes."""
+        segment = LogSegment(self._disk, self.directory, base_offset, CLEANED_SUFFIX)
+        segment.delete()
+        return LogSegment(self._disk, self.directory, base_offset, CLEANED_SUFFIX)
+
+    def replace_segments(self, new: LogSegment, old: list[LogSegment]) -> None:
+        """A cleaned segment takes the place of those it was made of; a crash in between leaves a
+        whole log (LocalLog.replaceSegments)."""
+        with self._lock:
+            new.change_file_suffixes(CLEANED_SUFFIX, SWAP_SUFFIX)
+            self._disk.sync_directory(self.directory)
+            kept = [segment for segment in self._segments if segment not in old]
+            self._delete_later(old)
+            self._segments = sorted([new, *kept], key=_base_offset)
+            new.change_file_suffixes(SWAP_SUFFIX, "")
+            self._disk.sync_directory(self.directory)
 
     def truncate_fully_and_start_at(
         self, new_offset: int, log_start_offset: int | None = None
@@ -504,13 +561,7 @@ class Log:
         """The aborted transactions that records of the read may belong to."""
         batches = records.batches()
         upper_bound = batches[-1].next_offset if batches else start_offset
-        aborted: list[AbortedTxn] = []
-        for segment in self._segments[self._segment_index(start_offset) :]:
-            entries, is_complete = segment.txn_index.collect_aborted_txns(start_offset, upper_bound)
-            aborted += entries
-            if is_complete:
-                break
-        return tuple(aborted)
+        return tuple(self.collect_aborted_transactions(start_offset, upper_bound))
 
     def fetch_offset_by_timestamp(self, timestamp: int) -> FileTimestampAndOffset | None:
         """The first record not older than `timestamp` (ms); log start or end for -2 and -1, and for

@@ -15,6 +15,10 @@ from .transaction_index import TransactionIndex
 from .types import NO_TIMESTAMP, LogOffsetMetadata
 
 DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+"""Of a segment that the cleaner writes."""
+SWAP_SUFFIX = ".swap"
+"""Of one that is whole, and takes the place of others."""
 _LAST_OFFSET = attrgetter("last_offset")
 
 
@@ -32,12 +36,12 @@ class LogSegment:
         "txn_index",
     )
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
+    def __init__(self, disk: Disk, directory: str, base_offset: int, suffix: str = "") -> None:
         self._disk = disk
         self.base_offset = base_offset
-        self.path = segment_path(directory, base_offset)
+        self.path = segment_path(directory, base_offset) + suffix
         self._file: File = disk.open(self.path)
-        self.txn_index = TransactionIndex(disk, directory, base_offset)
+        self.txn_index = TransactionIndex(disk, directory, base_offset, suffix)
         self.batches: list[RecordBatch] = []
         self._positions: list[int] = []
         self.size = 0
@@ -167,11 +171,12 @@ class LogSegment:
         self._file.close()
         self.txn_index.close()
 
-    def rename_to_deleted(self) -> None:
-        """The names in which the files wait to be removed (LogSegment.changeFileSuffixes)."""
-        self._disk.rename(self.path, self.path + DELETED_SUFFIX)
-        self.path += DELETED_SUFFIX
-        self.txn_index.change_file_suffix(DELETED_SUFFIX)
+    def change_file_suffixes(self, old_suffix: str, new_suffix: str) -> None:
+        """Rename the files, whose names end in the old suffix."""
+        path = self.path.removesuffix(old_suffix) + new_suffix
+        self._disk.rename(self.path, path)
+        self.path = path
+        self.txn_index.change_file_suffix(old_suffix, new_suffix)
 
     def delete(self) -> None:
         """Remove the files."""

@@ -21,6 +21,7 @@ DRIVEN = frozenset(
         "CoordinatorStore",
         "GroupMembership",
         "IdempotentProduce",
+        "LogCompaction",
         "MixedGroup",
         "Replication",
         "ReplicationInterruptedFetches",

@@ -16,6 +16,7 @@ from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
+from conformance.systems.kafka.compaction import KafkaCompactionSystem, not_driven
 from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaConsumerGroupSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
@@ -48,6 +49,7 @@ _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
+_COMPACTION = "LogCompaction"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
@@ -58,6 +60,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "Coordinators": _TRANSACTIONS,
     "PieceSizes": _TRANSACTIONAL_LOG,
     "DeliveryLimit": _SHARE,
+    "KeepsLastBatch": _COMPACTION,
     "Policy": _MIXED_GROUPS,
 }
 """Constants that models of one specification have, and others do not."""
@@ -77,11 +80,14 @@ KafkaDriven = (
     | KafkaProduceSystem
     | KafkaTransactionalLogSystem
     | KafkaShareSystem
+    | KafkaCompactionSystem
     | SystemUnderTest
 )
 """What of a release is driven."""
 
 _FIRST_RUNTIME: Final = (4, 0, 0)
+_FIRST_LAST_BATCH: Final = (3, 9, 2)
+"""KAFKA-17076."""
 _FIRST_SHARE_GROUPS: Final = (4, 1, 0)
 """KIP-932: early access in 4.0, a preview in 4.1."""
 _FIRST_VERSION_2: Final = (4, 0, 0)
@@ -200,6 +206,8 @@ class KafkaFactory:
             return self._without_share_groups()
         if specification == _TRANSACTIONAL_LOG:
             return ""
+        if specification == _COMPACTION:
+            return not_driven(constants, release_of(self.version) >= _FIRST_LAST_BATCH)
         if specification == _PRODUCE:
             return other_window(constants)
         if specification in _OF_TRANSACTIONS:
@@ -353,8 +361,14 @@ _SHARE_COMMANDS: Final = (
     {"command": "share_reset", "records": 1, "max_in_flight": 1, "delivery_limit": 1},
 )
 
+_COMPACTION_COMMANDS: Final = ({"command": "compaction_reset", "replicas": 1, "leader": 1},)
+
 _AllBridged = (
-    KafkaRuntimeSystem | KafkaProduceSystem | KafkaTransactionalLogSystem | KafkaShareSystem
+    KafkaRuntimeSystem
+    | KafkaProduceSystem
+    | KafkaTransactionalLogSystem
+    | KafkaShareSystem
+    | KafkaCompactionSystem
 )
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
@@ -362,6 +376,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _PRODUCE: (KafkaProduceSystem, _PRODUCE_COMMANDS),
     _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
     _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),
+    _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),
 }
 """By specification of which every action is one command: the system, and what a bridge is asked
 first."""
