@@ -20,6 +20,7 @@ CONSTANTS
   Keys,           \* of records; numbers from 1
   MaxRecords,     \* length of the log
   Kinds,          \* what is appended: "value", "tombstone"
+  Watermarks,     \* offsets to which the high watermark advances
   Producers,      \* one that has transactions, or none
   Days,           \* a day passes: delete.retention.ms and producer.id.expiration.ms
   Truncations,    \* how often an unclean election cuts a log below its high watermark
@@ -285,7 +286,7 @@ Next ==
   \/ \E p \in Producers, key \in Keys : AppendInTransaction(p, key)
   \/ \E p \in Producers, kind \in MarkerKinds : AppendMarker(p, kind)
   \/ \E b \in Replicas : Roll(b)
-  \/ \E offset \in 1..MaxRecords : AdvanceHighWatermark(offset)
+  \/ \E offset \in Watermarks : AdvanceHighWatermark(offset)
   \/ \E b \in Replicas : Fetch(b)
   \/ \E b \in Replicas : Clean(b)
   \/ DayPasses
