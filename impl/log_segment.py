@@ -7,10 +7,12 @@ indexes: an offset is found by binary search over the batches.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from operator import attrgetter
 
 from .disk import Disk, File
 from .records import MemoryRecords, RecordBatch, decode_batches
+from .scheduler import Scheduler
 from .transaction_index import TransactionIndex
 from .types import NO_TIMESTAMP, LogOffsetMetadata
 
@@ -188,3 +190,18 @@ class LogSegment:
 def segment_path(directory: str, base_offset: int) -> str:
     """The path of a segment's file."""
     return f"{directory}/{base_offset:020d}.log"
+
+
+def delete_segment_files(segments: Sequence[LogSegment], scheduler: Scheduler) -> None:
+    """Rename the files at once, and remove them later: somebody may still read them
+    (LocalLog.deleteSegmentFiles)."""
+    if not segments:
+        return
+    for segment in segments:
+        segment.change_file_suffixes("", DELETED_SUFFIX)
+
+    def delete() -> None:
+        for segment in segments:
+            segment.delete()
+
+    scheduler.schedule_once("delete-file", delete)

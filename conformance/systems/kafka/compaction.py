@@ -67,7 +67,7 @@ def _observed(producer: str, names: tuple[str, ...], text: bytes) -> Observation
         _, first, last, stable = shown
         return Fn({"producer": producer, "first": first, "last": last, "stable": stable})
 
-    def of(values: Mapping[str, Value]) -> Value:
+    def of(values: Mapping[Value, Value]) -> Value:
         return make_function(dict(values))
 
     return Observation(
