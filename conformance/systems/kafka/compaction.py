@@ -106,12 +106,10 @@ class KafkaCompactionSystem(BridgedSystem):
         self._run("compaction_reset", settings)
 
 
-def not_driven(constants: Mapping[str, Value], keeps_last_batch: bool) -> str:
+def not_driven(constants: Mapping[str, Value]) -> str:
     """What of the specification the bridge has no class for; empty: nothing."""
     if constants["Truncations"] != 0:
         return "LogManager, which cuts the checkpoint of the cleaner, is not driven"
     if constants["Loads"] is True:
         return "a coordinator's load of a log is driven by `kconform load`"
-    if constants["KeepsLastBatch"] is not True and keeps_last_batch:
-        return "the model has the cleaners before 3.9.2 (KAFKA-17076)"
     return ""

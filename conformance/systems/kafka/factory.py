@@ -86,8 +86,6 @@ KafkaDriven = (
 """What of a release is driven."""
 
 _FIRST_RUNTIME: Final = (4, 0, 0)
-_FIRST_LAST_BATCH: Final = (3, 9, 2)
-"""KAFKA-17076."""
 _FIRST_SHARE_GROUPS: Final = (4, 1, 0)
 """KIP-932: early access in 4.0, a preview in 4.1."""
 _FIRST_VERSION_2: Final = (4, 0, 0)
@@ -207,7 +205,7 @@ class KafkaFactory:
         if specification == _TRANSACTIONAL_LOG:
             return ""
         if specification == _COMPACTION:
-            return not_driven(constants, release_of(self.version) >= _FIRST_LAST_BATCH)
+            return not_driven(constants)
         if specification == _PRODUCE:
             return other_window(constants)
         if specification in _OF_TRANSACTIONS:
