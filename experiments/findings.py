@@ -38,7 +38,8 @@ _COST = {
     DeviationSeverity.DUPLICATES: "Records can be handed out twice.",
     DeviationSeverity.STUCK: "No data is lost. "
     "A producer's next transaction is refused until its application makes a new producer, "
-    "or a partition's records reach nobody until another broker leads it.",
+    "or a partition's records reach nobody until another broker leads it, "
+    "or a fetch does not reach the log end until something is appended.",
     DeviationSeverity.HARMLESS: "No data is lost; no promise to users is broken.",
 }
 _INTRODUCTION = """\
