@@ -24,6 +24,7 @@ from conformance.tla import Value
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "acknowledgement": "conformance.systems.acknowledgement:create",
+        "compaction": "conformance.systems.compaction:create",
         "consumer": "conformance.systems.consumer:create",
         "controller": "conformance.systems.controller:create",
         "data": "conformance.systems.data:create",
@@ -48,6 +49,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "acknowledgement": ("Acknowledgement",),
+        "compaction": ("LogCompaction",),
         "consumer": ("ConsumerGroup",),
         "controller": ("ControllerRequests",),
         "data": ("DataPathAtPort",),

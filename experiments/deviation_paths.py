@@ -176,6 +176,12 @@ MUTANTS: dict[str, tuple[str, str, tuple[str, ...], dict[str, str]]] = {
         {},
     ),
     "KAFKA-20310": ("transaction/ids-fail-over", "transaction/mutant-ids-not-stored", (), {}),
+    "KAFKA-17076": (
+        "compaction/late-follower",
+        "compaction/mutant-last-batch-dropped",
+        (),
+        {},
+    ),
 }
 """By deviation a model, the mutant that has this deviation alone, the other deviations that the
 classes show along the mutant's counterexample (its states are computed with those), and constants

@@ -39,8 +39,7 @@ _COST = {
     DeviationSeverity.DATA_LOSS: "An acknowledged record or a committed offset can be lost.",
     DeviationSeverity.DUPLICATES: "Records can be handed out twice.",
     DeviationSeverity.STUCK: "No data is lost. "
-    "A producer's next transaction is refused until its application makes a new producer, "
-    "or a partition's records reach nobody until another broker leads it.",
+    "A client or a partition gets no further, as told above, until something from outside helps.",
     DeviationSeverity.HARMLESS: "No data is lost; no promise to users is broken.",
 }
 _INTRODUCTION = """\

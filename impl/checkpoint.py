@@ -146,6 +146,7 @@ class OffsetCheckpointFile:
     HIGH_WATERMARK = "replication-offset-checkpoint"
     RECOVERY_POINT = "recovery-point-offset-checkpoint"
     LOG_START_OFFSET = "log-start-offset-checkpoint"
+    CLEANER_OFFSET = "cleaner-offset-checkpoint"
 
     def __init__(self, disk: Disk, directory: str, name: str) -> None:
         self._file = CheckpointFile(disk, f"{directory}/{name}", _format_offset, _parse_offset)

@@ -7,7 +7,6 @@ in an old message format (before magic 2) has no epoch cache (KAFKA-7897, KAFKA-
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 
 from .checkpoint import LeaderEpochCheckpointFile
 from .clock import Clock
@@ -19,7 +18,7 @@ from .errors import (
     OffsetOutOfRangeException,
 )
 from .leader_epoch_file_cache import LeaderEpochFileCache
-from .log_segment import LogSegment
+from .log_segment import CLEANED_SUFFIX, SWAP_SUFFIX, LogSegment, delete_segment_files
 from .log_types import (
     FetchDataInfo,
     FetchIsolation,
@@ -31,6 +30,7 @@ from .producer_state.producer_append_info import AppendOrigin
 from .producer_state.producer_state_manager import ProducerStateManager
 from .producer_state.transactions import SENTINEL, AbortedTxn, VerificationGuard
 from .records import MAGIC_VALUE_V2, NO_PRODUCER, MemoryRecords, RecordBatch, in_format
+from .retention import RULES, RetainedSegments, RetentionRule
 from .scheduler import Scheduler
 from .types import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -145,6 +145,11 @@ class Log:
     def base_offset(self) -> int:
         """The first segment's base offset."""
         return self._segments[0].base_offset
+
+    @property
+    def active_base_offset(self) -> int:
+        """The base offset of the segment that is appended to."""
+        return self._segments[-1].base_offset
 
     @property
     def number_of_segments(self) -> int:
@@ -320,30 +325,68 @@ class Log:
 
     def _truncate_segments(self, target_offset: int) -> None:
         kept = self._segment_index(target_offset) + 1
-        self._delete_later(self._segments[kept:])
+        delete_segment_files(self._segments[kept:], self._scheduler)
         del self._segments[kept:]
         self._segments[-1].truncate_to(target_offset)
 
-    def _delete_later(self, segments: list[LogSegment]) -> None:
-        """Rename the files at once, and remove them later: somebody may still read them
-        (LocalLog.removeAndDeleteSegments)."""
-        if not segments:
-            return
-        for segment in segments:
-            segment.rename_to_deleted()
+    # ---- what the cleaner needs --------------------------------------------------------------
 
-        def delete() -> None:
-            for segment in segments:
-                segment.delete()
+    def log_segments(self, from_offset: int, to_offset: int) -> list[LogSegment]:
+        """The segments from the one that holds `from_offset` to the last that begins below
+        `to_offset`."""
+        with self._lock:
+            if from_offset >= to_offset:
+                return []
+            following = self._segments[self._segment_index(from_offset) :]
+            return [segment for segment in following if segment.base_offset < to_offset]
 
-        self._scheduler.schedule_once("delete-file", delete)
+    def collect_aborted_transactions(
+        self, start_offset: int, upper_bound_offset: int
+    ) -> list[AbortedTxn]:
+        """The aborted transactions that concern the offsets [start, upper bound)."""
+        with self._lock:
+            aborted: list[AbortedTxn] = []
+            for segment in self._segments[self._segment_index(start_offset) :]:
+                entries, is_complete = segment.txn_index.collect_aborted_txns(
+                    start_offset, upper_bound_offset
+                )
+                aborted += entries
+                if is_complete:
+                    break
+            return aborted
+
+    def last_records_of_active_producers(self) -> dict[int, tuple[int | None, int]]:
+        """By producer id, the offset of its last record (None: only a marker), and its epoch."""
+        with self._lock:
+            return {
+                producer_id: (entry.last_data_offset, entry.producer_epoch)
+                for producer_id, entry in self.producer_state_manager.active_producers.items()
+            }
+
+    def create_new_cleaned_segment(self, base_offset: int) -> LogSegment:
+        """An empty segment that takes the place of others later; one of a broken pass goes."""
+        segment = LogSegment(self._disk, self.directory, base_offset, CLEANED_SUFFIX)
+        segment.delete()
+        return LogSegment(self._disk, self.directory, base_offset, CLEANED_SUFFIX)
+
+    def replace_segments(self, new: LogSegment, old: list[LogSegment]) -> None:
+        """A cleaned segment takes the place of those it was made of; a crash in between leaves a
+        whole log (LocalLog.replaceSegments)."""
+        with self._lock:
+            new.change_file_suffixes(CLEANED_SUFFIX, SWAP_SUFFIX)
+            self._disk.sync_directory(self.directory)
+            kept = [segment for segment in self._segments if segment not in old]
+            delete_segment_files(old, self._scheduler)
+            self._segments = sorted([new, *kept], key=_base_offset)
+            new.change_file_suffixes(SWAP_SUFFIX, "")
+            self._disk.sync_directory(self.directory)
 
     def truncate_fully_and_start_at(
         self, new_offset: int, log_start_offset: int | None = None
     ) -> None:
         """Remove everything; the next record gets `new_offset`."""
         with self._lock:
-            self._delete_later(self._segments)
+            delete_segment_files(self._segments, self._scheduler)
             self._segments = [LogSegment(self._disk, self.directory, new_offset)]
             if self.leader_epoch_cache is not None:
                 self.leader_epoch_cache.clear_and_flush()
@@ -417,13 +460,18 @@ class Log:
         Only committed segments go; the active one is replaced by an empty one if it goes too.
         """
         with self._lock:
-            rules = (self._is_below_log_start, self._is_surplus, self._is_old)
-            return sum(self._delete_while(rule) for rule in rules)
+            return sum(map(self._delete_while, RULES))
 
-    def _delete_while(self, breached: Callable[[int], bool]) -> int:
-        count = 0
-        while count < len(self._segments) and self._may_go(count) and breached(count):
-            count += 1
+    def _delete_while(self, breached: RetentionRule) -> int:
+        retained = RetainedSegments(
+            self._segments,
+            self._log_start_offset,
+            self.high_watermark,
+            self._log_end_offset,
+            self.config,
+            self._clock.milliseconds(),
+        )
+        count = retained.number_to_delete(breached)
         if count == 0:
             return 0
         if count == len(self._segments):
@@ -431,32 +479,10 @@ class Log:
         self.maybe_increment_log_start_offset(
             max(self._segments[count].base_offset, self._log_start_offset)
         )
-        self._delete_later(self._segments[:count])
+        delete_segment_files(self._segments[:count], self._scheduler)
         del self._segments[:count]
         self.producer_state_manager.remove_snapshots_before(self.base_offset)
         return count
-
-    def _may_go(self, index: int) -> bool:
-        """Whether the segment is committed, and not an active one without records."""
-        if index + 1 < len(self._segments):
-            return self._segments[index + 1].base_offset <= self.high_watermark
-        return self._segments[index].size > 0 and self._log_end_offset <= self.high_watermark
-
-    def _is_below_log_start(self, index: int) -> bool:
-        following = self._segments[index + 1 : index + 2]
-        return bool(following) and following[0].base_offset <= self._log_start_offset
-
-    def _is_surplus(self, index: int) -> bool:
-        """Whether enough is left without it and those before it."""
-        retention = self.config.retention_bytes
-        kept = sum(segment.size for segment in self._segments[index + 1 :])
-        return retention is not None and kept >= retention
-
-    def _is_old(self, index: int) -> bool:
-        retention = self.config.retention_ms
-        if retention is None:
-            return False
-        return self._clock.milliseconds() - self._segments[index].largest_timestamp > retention
 
     def read(
         self,
@@ -504,13 +530,7 @@ class Log:
         """The aborted transactions that records of the read may belong to."""
         batches = records.batches()
         upper_bound = batches[-1].next_offset if batches else start_offset
-        aborted: list[AbortedTxn] = []
-        for segment in self._segments[self._segment_index(start_offset) :]:
-            entries, is_complete = segment.txn_index.collect_aborted_txns(start_offset, upper_bound)
-            aborted += entries
-            if is_complete:
-                break
-        return tuple(aborted)
+        return tuple(self.collect_aborted_transactions(start_offset, upper_bound))
 
     def fetch_offset_by_timestamp(self, timestamp: int) -> FileTimestampAndOffset | None:
         """The first record not older than `timestamp` (ms); log start or end for -2 and -1, and for

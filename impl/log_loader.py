@@ -16,7 +16,7 @@ from .concurrency import Concurrency
 from .disk import Disk
 from .leader_epoch_file_cache import LeaderEpochFileCache
 from .log import Log, open_epoch_cache
-from .log_segment import DELETED_SUFFIX, LogSegment
+from .log_segment import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, LogSegment
 from .log_types import LogConfig
 from .producer_state.producer_state_manager import (
     ProducerStateManager,
@@ -24,6 +24,7 @@ from .producer_state.producer_state_manager import (
 )
 from .records import MAGIC_VALUE_V2, RecordBatch
 from .scheduler import Scheduler
+from .transaction_index import index_path
 from .types import TopicPartition
 
 
@@ -48,7 +49,8 @@ def load_log(
     config = config or LogConfig()
     clock = clock or MockClock()
     cache = _epoch_cache(directory, disk, scheduler, concurrency, config)
-    _remove_deleted_files(directory, disk)
+    _remove_left_files(directory, disk)
+    _complete_swaps(directory, disk)
     segments = _load_segments(directory, disk, recovery_point, had_clean_shutdown, cache)
     if not segments or segments[-1].next_offset < log_start_offset:
         for segment in segments:
@@ -100,11 +102,33 @@ def _epoch_cache(
     return open_epoch_cache(disk, directory, scheduler, concurrency)
 
 
-def _remove_deleted_files(directory: str, disk: Disk) -> None:
-    """What the process before had renamed, and not yet removed."""
+def _remove_left_files(directory: str, disk: Disk) -> None:
+    """What the process before had renamed and not yet removed, or had not cleaned to the end."""
     for name in disk.names(directory):
-        if name.endswith(DELETED_SUFFIX):
+        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX)):
             disk.remove(f"{directory}/{name}")
+
+
+def _complete_swaps(directory: str, disk: Disk) -> None:
+    """A cleaned segment that is whole takes the place of those it was made of."""
+    suffix = ".log" + SWAP_SUFFIX
+    for name in disk.names(directory):
+        if not name.endswith(suffix):
+            continue
+        swap = LogSegment(disk, directory, int(name.removesuffix(suffix)), SWAP_SUFFIX)
+        swap.load(check_crc=False)
+        for base in _bases(directory, disk):
+            if swap.base_offset <= base < swap.next_offset:
+                LogSegment(disk, directory, base).delete()
+                disk.remove(index_path(directory, base))
+        swap.change_file_suffixes(SWAP_SUFFIX, "")
+        swap.close()
+        disk.sync_directory(directory)
+
+
+def _bases(directory: str, disk: Disk) -> list[int]:
+    names = [name for name in disk.names(directory) if name.endswith(".log")]
+    return sorted(int(name.removesuffix(".log")) for name in names)
 
 
 def _load_segments(
@@ -114,8 +138,7 @@ def _load_segments(
     had_clean_shutdown: bool,
     cache: LeaderEpochFileCache | None,
 ) -> list[LogSegment]:
-    names = [name for name in disk.names(directory) if name.endswith(".log")]
-    bases = sorted(int(name.removesuffix(".log")) for name in names)
+    bases = _bases(directory, disk)
     segments: list[LogSegment] = []
     broken = False
     for index, base in enumerate(bases):

@@ -10,8 +10,10 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from .checkpoint import OffsetCheckpointFile
+from .cleaner.log_cleaner_manager import LogCleanerManager
 from .clock import Clock
 from .concurrency import Concurrency
 from .disk import Disk, parent
@@ -60,14 +62,11 @@ class LogManager:
         self._future: dict[TopicPartition, Log] = {}
         self._moves = 0
         self._lock = concurrency.lock("log-manager")
-        self._start_offsets = {
-            directory: self.checkpoint_file(directory, OffsetCheckpointFile.LOG_START_OFFSET)
-            for directory in log_directories
-        }
-        self._recovery_points = {
-            directory: self.checkpoint_file(directory, OffsetCheckpointFile.RECOVERY_POINT)
-            for directory in log_directories
-        }
+        self.cleaner = LogCleanerManager(
+            self._current,
+            partial(self.checkpoint_file, name=OffsetCheckpointFile.CLEANER_OFFSET),
+            concurrency,
+        )
         for directory in log_directories:
             self._load_directory(directory)
 
@@ -80,8 +79,10 @@ class LogManager:
         had_clean_shutdown = self._disk.exists(marker)
         # First of all: who dies while it loads has not shut down in order (KAFKA-10471).
         self._disk.remove(marker)
-        starts = self._start_offsets[directory].read()
-        recovery_points = self._recovery_points[directory].read()
+        starts = self.checkpoint_file(directory, OffsetCheckpointFile.LOG_START_OFFSET).read()
+        recovery_points = self.checkpoint_file(
+            directory, OffsetCheckpointFile.RECOVERY_POINT
+        ).read()
         for name in self._disk.names(directory):
             match = _NAME.fullmatch(name)
             path = f"{directory}/{name}"
@@ -175,9 +176,21 @@ class LogManager:
     # ---- truncation and deletion -----------------------------------------------------------
 
     def truncate_to(self, log: Log, offset: int) -> None:
-        """Truncate; the recovery point may fall, and the checkpoint must not stay above it."""
-        if log.truncate_to(offset):
-            self.checkpoint_recovery_points(parent(log.directory))
+        """Truncate; the recovery point may fall, and the checkpoints must not stay above it.
+
+        No pass of the cleaner is under way while closed segments change.
+        """
+        stops_cleaner = log.config.compact and offset < log.active_base_offset
+        if stops_cleaner:
+            self.cleaner.abort_and_pause_cleaning(log.topic_partition)
+        try:
+            if log.truncate_to(offset):
+                self.checkpoint_recovery_points(parent(log.directory))
+            if stops_cleaner:
+                self.cleaner.maybe_truncate_checkpoint(log, log.active_base_offset)
+        finally:
+            if stops_cleaner:
+                self.cleaner.resume_cleaning(log.topic_partition)
 
     def truncate_fully_and_start_at(self, log: Log, offset: int) -> None:
         """Empty the log; checkpoints as in `truncate_to`."""
@@ -254,7 +267,7 @@ class LogManager:
     def checkpoint_recovery_points(self, directory: str) -> None:
         """Write `recovery-point-offset-checkpoint` of one log directory."""
         with self._lock:
-            self._recovery_points[directory].write(
+            self.checkpoint_file(directory, OffsetCheckpointFile.RECOVERY_POINT).write(
                 {
                     partition: log.recovery_point
                     for logs in (self._current, self._future)
@@ -266,7 +279,7 @@ class LogManager:
     def checkpoint_log_start_offsets(self, directory: str) -> None:
         """Write `log-start-offset-checkpoint`: only starts that segment names do not tell."""
         with self._lock:
-            self._start_offsets[directory].write(
+            self.checkpoint_file(directory, OffsetCheckpointFile.LOG_START_OFFSET).write(
                 {
                     partition: log.log_start_offset
                     for logs in (self._current, self._future)

@@ -7,14 +7,20 @@ indexes: an offset is found by binary search over the batches.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from operator import attrgetter
 
 from .disk import Disk, File
 from .records import MemoryRecords, RecordBatch, decode_batches
+from .scheduler import Scheduler
 from .transaction_index import TransactionIndex
 from .types import NO_TIMESTAMP, LogOffsetMetadata
 
 DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+"""Of a segment that the cleaner writes."""
+SWAP_SUFFIX = ".swap"
+"""Of one that is whole, and takes the place of others."""
 _LAST_OFFSET = attrgetter("last_offset")
 
 
@@ -32,12 +38,12 @@ class LogSegment:
         "txn_index",
     )
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
+    def __init__(self, disk: Disk, directory: str, base_offset: int, suffix: str = "") -> None:
         self._disk = disk
         self.base_offset = base_offset
-        self.path = segment_path(directory, base_offset)
+        self.path = segment_path(directory, base_offset) + suffix
         self._file: File = disk.open(self.path)
-        self.txn_index = TransactionIndex(disk, directory, base_offset)
+        self.txn_index = TransactionIndex(disk, directory, base_offset, suffix)
         self.batches: list[RecordBatch] = []
         self._positions: list[int] = []
         self.size = 0
@@ -167,11 +173,12 @@ class LogSegment:
         self._file.close()
         self.txn_index.close()
 
-    def rename_to_deleted(self) -> None:
-        """The names in which the files wait to be removed (LogSegment.changeFileSuffixes)."""
-        self._disk.rename(self.path, self.path + DELETED_SUFFIX)
-        self.path += DELETED_SUFFIX
-        self.txn_index.change_file_suffix(DELETED_SUFFIX)
+    def change_file_suffixes(self, old_suffix: str, new_suffix: str) -> None:
+        """Rename the files, whose names end in the old suffix."""
+        path = self.path.removesuffix(old_suffix) + new_suffix
+        self._disk.rename(self.path, path)
+        self.path = path
+        self.txn_index.change_file_suffix(old_suffix, new_suffix)
 
     def delete(self) -> None:
         """Remove the files."""
@@ -183,3 +190,18 @@ class LogSegment:
 def segment_path(directory: str, base_offset: int) -> str:
     """The path of a segment's file."""
     return f"{directory}/{base_offset:020d}.log"
+
+
+def delete_segment_files(segments: Sequence[LogSegment], scheduler: Scheduler) -> None:
+    """Rename the files at once, and remove them later: somebody may still read them
+    (LocalLog.deleteSegmentFiles)."""
+    if not segments:
+        return
+    for segment in segments:
+        segment.change_file_suffixes("", DELETED_SUFFIX)
+
+    def delete() -> None:
+        for segment in segments:
+            segment.delete()
+
+    scheduler.schedule_once("delete-file", delete)

@@ -24,13 +24,19 @@ class FetchIsolation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """A topic's settings: sizes in bytes; `retention_bytes` and `retention_ms` None keep all."""
+    """A topic's settings: sizes in bytes; `retention_bytes` and `retention_ms` None keep all.
+
+    `compact` is cleanup.policy; `delete_retention_ms` and the ratio are for what is compacted.
+    """
 
     segment_bytes: int = 1 << 30
     retention_bytes: int | None = None
     retention_ms: int | None = None
     message_format: int = MAGIC_VALUE_V2
     min_insync_replicas: int = 1
+    compact: bool = False
+    delete_retention_ms: int = 86_400_000
+    min_cleanable_dirty_ratio: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)

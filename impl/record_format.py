@@ -18,11 +18,16 @@ MAGIC_VALUE_V2 = 2
 _BODY_V2 = struct.Struct(">hiqqqhii")
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_AT = struct.calcsize(">hiqq")
+_BASE_TIMESTAMP_AT = struct.calcsize(">hi")
+NO_BASE_TIMESTAMP = -1
+"""Of a batch without records."""
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _COMPRESSION_MASK = 0x07
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
+DELETE_HORIZON_FLAG = 0x40
+"""The base timestamp is the time from which on the batch's tombstones or marker may go."""
 
 
 def _crc32c_table() -> tuple[int, ...]:
@@ -76,12 +81,20 @@ def encode_body_v2(
     max_timestamp: int,
     producer: ProducerInfo = NO_PRODUCER,
     attributes: int = 0,
+    *,
+    last_offset_delta: int | None = None,
+    base_timestamp: int | None = None,
 ) -> bytes:
-    """Uncompressed; `records` carry their offset deltas."""
-    base_timestamp = records[0].timestamp
+    """Uncompressed; `records` carry their offset deltas.
+
+    A cleaned batch ends behind its last record, may have none, and may have another base timestamp.
+    """
     count = len(records)
+    if base_timestamp is None:
+        base_timestamp = records[0].timestamp if records else NO_BASE_TIMESTAMP
+    delta = count - 1 if last_offset_delta is None else last_offset_delta
     out = bytearray(
-        _BODY_V2.pack(attributes, count - 1, base_timestamp, max_timestamp, *producer, count)
+        _BODY_V2.pack(attributes, delta, base_timestamp, max_timestamp, *producer, count)
     )
     for record in records:
         payload = bytearray(b"\0")
@@ -106,6 +119,12 @@ def producer_of(body: bytes) -> ProducerInfo:
 def attributes_of(body: bytes) -> int:
     """The attributes of a body of magic 2."""
     return int.from_bytes(body[:2], "big")
+
+
+def base_timestamp_of(body: bytes) -> int:
+    """The base timestamp of a body of magic 2, in ms."""
+    (timestamp,) = _LONG.unpack_from(body, _BASE_TIMESTAMP_AT)
+    return int(timestamp)
 
 
 def encode_body_legacy(records: Sequence[Record], magic: int) -> bytes:

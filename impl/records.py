@@ -15,8 +15,10 @@ from typing import ClassVar, Protocol
 from .errors import CorruptRecordException
 from .record_format import (
     CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
     TRANSACTIONAL_FLAG,
     attributes_of,
+    base_timestamp_of,
     crc32c,
     decode_body_legacy,
     decode_body_v2,
@@ -136,6 +138,44 @@ class RecordBatch:
 
     def _has_flag(self, flag: int) -> bool:
         return self.magic >= MAGIC_VALUE_V2 and bool(attributes_of(self.body) & flag)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when on the cleaner may remove tombstones or the marker; None: it is not set."""
+        return base_timestamp_of(self.body) if self._has_flag(DELETE_HORIZON_FLAG) else None
+
+    def cleaned(
+        self, records: tuple[Record, ...], delete_horizon_ms: int | None = None
+    ) -> RecordBatch:
+        """The batch with these of its records only; offsets, epoch and producer stay.
+
+        Source: MemoryRecords.buildRetainedRecordsInto, DefaultRecordBatch.writeEmptyHeader.
+        """
+        attributes = (
+            self.is_transactional * TRANSACTIONAL_FLAG | self.is_control_batch * CONTROL_FLAG
+        )
+        if delete_horizon_ms is not None:
+            attributes |= DELETE_HORIZON_FLAG
+        delta = self.last_offset - self.base_offset
+        newest = max((record.timestamp for record in records), default=self.max_timestamp)
+        body = encode_body_v2(
+            records,
+            newest,
+            self.producer,
+            attributes,
+            last_offset_delta=delta,
+            base_timestamp=delete_horizon_ms,
+        )
+        return RecordBatch(
+            self.base_offset,
+            self.partition_leader_epoch,
+            self.magic,
+            crc32c(body),
+            body,
+            records,
+            delta,
+            newest,
+        )
 
     def is_valid(self) -> bool:
         """Whether the CRC fits the body."""

@@ -21,10 +21,10 @@ class TransactionIndex:
 
     __slots__ = ("_base_offset", "_disk", "_entries", "_file", "_path")
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
+    def __init__(self, disk: Disk, directory: str, base_offset: int, suffix: str = "") -> None:
         self._disk = disk
         self._base_offset = base_offset
-        self._path = _path(directory, base_offset)
+        self._path = index_path(directory, base_offset) + suffix
         self._file: File | None = None
         self._entries: list[AbortedTxn] = []
 
@@ -76,13 +76,14 @@ class TransactionIndex:
 
     def move_to(self, directory: str) -> None:
         """Follow the renaming of the log's directory."""
-        self._path = _path(directory, self._base_offset)
+        self._path = index_path(directory, self._base_offset)
 
-    def change_file_suffix(self, suffix: str) -> None:
+    def change_file_suffix(self, old_suffix: str, new_suffix: str) -> None:
         """Rename the file, as that of its segment is renamed."""
+        path = self._path.removesuffix(old_suffix) + new_suffix
         if self._file is not None:
-            self._disk.rename(self._path, self._path + suffix)
-            self._path += suffix
+            self._disk.rename(self._path, path)
+        self._path = path
 
     def close(self) -> None:
         """Give the file back."""
@@ -96,5 +97,6 @@ class TransactionIndex:
             self._disk.remove(self._path)
 
 
-def _path(directory: str, base_offset: int) -> str:
+def index_path(directory: str, base_offset: int) -> str:
+    """The path of a segment's abort index."""
     return f"{directory}/{base_offset:020d}{SUFFIX}"

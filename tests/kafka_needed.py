@@ -21,6 +21,7 @@ DRIVEN = frozenset(
         "CoordinatorStore",
         "GroupMembership",
         "IdempotentProduce",
+        "LogCompaction",
         "MixedGroup",
         "Replication",
         "ReplicationInterruptedFetches",
@@ -33,8 +34,11 @@ DRIVEN = frozenset(
     }
 )
 """The specifications that Kafka's classes take."""
-WITHOUT_JUNIT = frozenset({"max-timestamp-deleted", "stable-below-start"})
-"""Deviations of which no JUnit test can be written: of brokers at a port."""
+WITHOUT_JUNIT = frozenset(
+    {"max-timestamp-deleted", "stable-below-start", "KAFKA-17076", "KAFKA-20452"}
+)
+"""Deviations of which no JUnit test can be written: of brokers at a port, and of the log cleaner,
+for whose protocol conformance/systems/kafka/junit has no scene."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

@@ -89,4 +89,5 @@ class CompletedFetch:
 
 
 def _is_abort_marker(batch: RecordBatch) -> bool:
-    return batch.is_control_batch and not deserialize(batch).is_commit
+    """A marker that the cleaner has emptied is none."""
+    return batch.is_control_batch and bool(batch.records) and not deserialize(batch).is_commit

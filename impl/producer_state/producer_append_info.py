@@ -64,7 +64,8 @@ class ProducerAppendInfo:
         `InvalidTxnStateException`, `TransactionCoordinatorFencedException`; nothing changes then.
         """
         if batch.is_control_batch:
-            self._append_end_txn_marker(batch, deserialize(batch))
+            if batch.records:  # else the cleaner has removed the whole transaction
+                self._append_end_txn_marker(batch, deserialize(batch))
         else:
             self._append_data_batch(batch)
 

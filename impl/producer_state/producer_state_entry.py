@@ -57,6 +57,11 @@ class ProducerStateEntry:
         """The newest sequence in this epoch; -1 if there is none."""
         return self.batch_metadata[-1].last_seq if self.batch_metadata else NO_SEQUENCE
 
+    @property
+    def last_data_offset(self) -> int | None:
+        """The offset of the newest record in this epoch; None if there is none."""
+        return self.batch_metadata[-1].last_offset if self.batch_metadata else None
+
     def add_batch(self, batch: RecordBatch, retained: int) -> ProducerStateEntry:
         """The entry after `batch`: a new epoch clears the batches, of which `retained` stay."""
         entry = self._maybe_update_producer_epoch(batch.producer.epoch)

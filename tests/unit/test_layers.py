@@ -110,6 +110,7 @@ def test_clients_histories_need_nothing_of_brokers_files(path: Path) -> None:
 
 OWN_ADAPTERS = (
     "acknowledgement",
+    "compaction",
     "consumer",
     "controller",
     "data",

@@ -16,6 +16,7 @@ from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
+from conformance.systems.kafka.compaction import KafkaCompactionSystem, not_driven
 from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaConsumerGroupSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
@@ -50,6 +51,7 @@ _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "Coordinator
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
 _PRODUCER = "TransactionManager"
+_COMPACTION = "LogCompaction"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
@@ -61,6 +63,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "PieceSizes": _TRANSACTIONAL_LOG,
     "DeliveryLimit": _SHARE,
     "BatchErrors": _PRODUCER,
+    "KeepsLastBatch": _COMPACTION,
     "Policy": _MIXED_GROUPS,
 }
 """Constants that models of one specification have, and others do not."""
@@ -81,6 +84,7 @@ KafkaDriven = (
     | KafkaTransactionalLogSystem
     | KafkaShareSystem
     | KafkaProducerSystem
+    | KafkaCompactionSystem
     | SystemUnderTest
 )
 """What of a release is driven."""
@@ -206,6 +210,8 @@ class KafkaFactory:
             return ""
         if specification == _PRODUCER:
             return self._without_version_2(constants)
+        if specification == _COMPACTION:
+            return not_driven(constants)
         if specification == _PRODUCE:
             return other_window(constants)
         if specification in _OF_TRANSACTIONS:
@@ -363,6 +369,7 @@ _SHARE_COMMANDS: Final = (
 )
 
 _PRODUCER_COMMANDS: Final = ({"command": "producer_reset", "version2": False},)
+_COMPACTION_COMMANDS: Final = ({"command": "compaction_reset", "replicas": 1, "leader": 1},)
 
 _AllBridged = (
     KafkaRuntimeSystem
@@ -370,6 +377,7 @@ _AllBridged = (
     | KafkaTransactionalLogSystem
     | KafkaShareSystem
     | KafkaProducerSystem
+    | KafkaCompactionSystem
 )
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
@@ -378,6 +386,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
     _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),
     _PRODUCER: (KafkaProducerSystem, _PRODUCER_COMMANDS),
+    _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),
 }
 """By specification of which every action is one command: the system, and what a bridge is asked
 first."""

@@ -59,7 +59,7 @@ def test_random_walks_agree_with_the_known_deviations(
     assert result.passed == 25
 
 
-HERE = {"Replication", "SharePartition", "Transactions"}
+HERE = {"LogCompaction", "Replication", "SharePartition", "Transactions"}
 """The other specifications' rows are asked where their systems have their tests."""
 
 

@@ -46,6 +46,7 @@ MODELS = (
     "transaction/v2-instances-1-transaction",
 )
 OFFERS_NOTHING = {
+    "compaction",
     "data",
     "offsets",
     "positions",

@@ -26,6 +26,7 @@ FAMILIES = (
     "directories",
     "fetchers",
     "storage",
+    "compaction",
     "load",
     "data",
     "sessions",

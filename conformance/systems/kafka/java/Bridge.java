@@ -46,6 +46,7 @@ public final class Bridge {
   private Loads loads;
   private SharePartitions shares;
   private final TransactionalProducer producer = new TransactionalProducer();
+  private CompactedLogs compactedLogs;
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -151,6 +152,9 @@ public final class Bridge {
     if (name.startsWith(SharePartitions.PREFIX)) {
       return shares().run(name, command);
     }
+    if (name.startsWith(CompactedLogs.PREFIX)) {
+      return compactedLogs().run(name, command);
+    }
     switch (name) {
       case "hello" -> {
         return json.writeValueAsString((String) Kafka.callStatic(Kafka.type("AppInfoParser"), "getVersion"));
@@ -221,6 +225,13 @@ public final class Bridge {
       shares = new SharePartitions(folder);
     }
     return shares;
+  }
+
+  private CompactedLogs compactedLogs() {
+    if (compactedLogs == null) {
+      compactedLogs = new CompactedLogs(folder);
+    }
+    return compactedLogs;
   }
 
   private String step(String name, Broker broker, JsonNode command) throws Exception {

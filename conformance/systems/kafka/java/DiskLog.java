@@ -29,7 +29,13 @@ final class DiskLog {
 
   /** The log of a directory named `topic-partition`. `verifies`: transactions are verified. */
   static Object load(File directory, Time clock, boolean clean, boolean verifies) {
-    Map<Class<?>, Object> known = Map.of(File.class, directory, Time.class, clock);
+    return load(directory, clock, clean, verifies, CONFIG);
+  }
+
+  /** The same of a topic with settings of its own. */
+  static Object load(File directory, Time clock, boolean clean, boolean verifies, Object config) {
+    Map<Class<?>, Object> known =
+        Map.of(File.class, directory, Time.class, clock, config.getClass(), config);
     List<Object> booleans = new ArrayList<>(List.of(clean));
     String scala = "kafka.log.UnifiedLog"; // up to 4.0
     if (Kafka.exists(scala)) {
@@ -66,7 +72,6 @@ final class DiskLog {
       return new Virtual.ImmediateScheduler();
     }
     return switch (raw.getSimpleName()) {
-      case "LogConfig" -> CONFIG;
       case "BrokerTopicStats" -> STATS;
       case "ProducerStateManagerConfig" -> Kafka.make(raw, EXPIRATION_MS, verifies);
       case "LogDirFailureChannel" -> new LogDirFailureChannel(1);

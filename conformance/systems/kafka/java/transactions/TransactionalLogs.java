@@ -177,7 +177,7 @@ final class TransactionalLogs {
       Object manager = Kafka.call(log, "producerStateManager");
       writeTransactions(out, Kafka.get(manager, "ongoingTxns"));
       writeTransactions(out, Kafka.get(manager, "unreplicatedTxns"));
-      writeAbortIndex(out);
+      writeAbortIndex(out, log);
       out.writeNumber(consumer.position());
       int[] delivered = consumer.delivered().stream().mapToInt(each -> each).toArray();
       out.writeArray(delivered, 0, delivered.length);
@@ -214,7 +214,7 @@ final class TransactionalLogs {
   }
 
   /** [producer, first, last, stable] each. */
-  private void writeAbortIndex(JsonGenerator out) throws IOException {
+  static void writeAbortIndex(JsonGenerator out, Object log) throws IOException {
     out.writeStartArray();
     for (Object segment : Kafka.each(Kafka.call(log, "logSegments"))) {
       for (Object txn : Kafka.each(Kafka.call(Kafka.call(segment, "txnIndex"), "allAbortedTxns"))) {

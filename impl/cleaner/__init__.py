@@ -1,0 +1,1 @@
+"""The log cleaner: keeps of each key of a compacted log the last record (LogCleaner)."""
