@@ -10,7 +10,7 @@ pytestmark = pytest.mark.tlc
 
 
 @pytest.mark.parametrize(
-    ("seed", "depth", "count", "careless"), [(1, 2, 60, 0), (2, 3, 25, 0), (3, 1, 15, 0.2)]
+    ("seed", "depth", "count", "careless"), [(1, 2, 30, 0), (2, 3, 12, 0), (3, 1, 8, 0.2)]
 )
 def test_random_actions_have_tlcs_successors(seed, depth, count, careless):
     write = Actions(seed, careless)
