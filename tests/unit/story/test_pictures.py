@@ -27,7 +27,7 @@ def words(picture: Path) -> set[str]:
 
 def names(picture: Picture) -> set[str]:
     """The variables and actions that a picture speaks of."""
-    found = {picture.lanes.keys_of, *picture.actions}
+    found = {picture.lanes.keys_of, *picture.actions} - {""}
     found |= {further.keys_of for further in picture.lanes.further}
     for delivery in picture.deliveries:
         found |= {delivery.sent, *delivery.received, *delivery.lost, *delivery.carries}
