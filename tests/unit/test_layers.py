@@ -156,8 +156,8 @@ def test_each_of_our_own_adapters_knows_the_implementation() -> None:
         known = {
             name
             for path in modules("conformance")
-            for name in imports(path)
             if is_in(dotted(path), package)
+            for name in imports(path)
         }
         assert any(name.split(".")[0] == "impl" for name in known), package
 

@@ -116,8 +116,8 @@ class CompactionSystem(RewindingSystem):
         replica.logs.truncate_to(replica.log, offset)
 
     def _load(self, name: str) -> None:
-        found = self._replicas[name].load()
-        values = make_function({key: found.get(key, _NO_OFFSET) for key in self._keys})
+        offsets = self._replicas[name].load()
+        values = make_function({key: offsets.get(key, _NO_OFFSET) for key in self._keys})
         self._answer = Fn({"of": name, "found": values})
 
     # ---- what is seen ------------------------------------------------------------------------
