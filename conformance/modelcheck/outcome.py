@@ -283,6 +283,11 @@ def _never_fired(transcript: Transcript, generated: GeneratedModule) -> tuple[st
     return tuple(dict.fromkeys(a.name for a in actions if a.name not in fired))
 
 
+# msgspec prepares a type at its first use, and two threads that do so at once end the process
+# (0.22.0): the threads of `check` find it prepared.
+_DECODER = msgspec.msgpack.Decoder(EngineOutcome)
+
+
 def encode(outcome: EngineOutcome) -> bytes:
     """For the cache."""
     return msgspec.msgpack.encode(outcome)
@@ -291,6 +296,6 @@ def encode(outcome: EngineOutcome) -> bytes:
 def decode(blob: bytes) -> EngineOutcome | None:
     """From the cache; None if it is of another form."""
     try:
-        return msgspec.msgpack.decode(blob, type=EngineOutcome)
+        return _DECODER.decode(blob)
     except msgspec.DecodeError:
         return None
