@@ -1,4 +1,4 @@
-"""msgspec prepares a type at its first use; two threads that do so at once end the process (0.22)."""
+"""msgspec (0.22) prepares a type at its first use; two threads that do so at once end the process."""
 
 from __future__ import annotations
 
