@@ -1,4 +1,4 @@
-"""msgspec (0.22) prepares a type at its first use. Two threads doing so at once crash the process."""
+"""msgspec (0.22) prepares a type at its first use: two threads at once crash the process."""
 
 from __future__ import annotations
 
