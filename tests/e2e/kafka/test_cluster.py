@@ -194,8 +194,10 @@ def test_a_recording_becomes_events_of_the_specification(recording: Path, tmp_pa
     assert "kconform judge" in done.stdout
     steps = [event["action"] for event in events(tmp_path / "group-g.ndjson")]
     names = [(step if isinstance(step, dict) else step[0])["name"] for step in steps]
-    assert names[:2] == ["SendJoinGroup", "HandleJoinGroup"]
-    assert {"ProcessJoinGroup", "LeaveGroup", "HandleLeaveGroup"} <= set(names)
+    # Before the first request is handled the other consumer may have sent its own.
+    assert names[0] == "SendJoinGroup"
+    others = {"HandleJoinGroup", "ProcessJoinGroup", "LeaveGroup", "HandleLeaveGroup"}
+    assert others <= set(names)
     assert "[constants]" in (tmp_path / "group-g.mapping.toml").read_text("utf-8")
 
 
