@@ -80,7 +80,9 @@ def test_the_table_of_deviations_is_what_the_classes_do(context: Context, versio
     assert shown["fetch-counted-in-a-later-epoch"].consequence == "StrongIsr"
 
 
-OF_ANY_MODEL = ("CoordinatorStore", "MixedGroup", "SharePartition", "Transactions")
+OF_ANY_MODEL = (
+    *("CoordinatorStore", "MixedGroup", "SharePartition", "TransactionManager", "Transactions"),
+)
 """Of these a deviation names the formulas that it breaks in any of its models."""
 
 
