@@ -32,7 +32,7 @@ from conformance.stages.context import (
 )
 from conformance.stages.coverage import coverage
 from conformance.stages.deviations import deviations
-from conformance.stages.drive import RunningDrives, driving
+from conformance.stages.drive import RunningDrives, driving, replaying
 from conformance.stages.explore import Search, search_of
 from conformance.stages.fetch import fetched_meanwhile
 from conformance.stages.mutation import mutation
@@ -144,7 +144,7 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
     distant = [bench for bench in benches if bench.distant]
     near = [bench for bench in benches if not bench.distant]
     if distant:
-        _at_a_distance(context, distant)
+        _at_a_distance(context, distant, crew)
         _known_deviations(context, system, distant)
     if near:
         _nearby(context, gate, near, crew)
@@ -207,16 +207,22 @@ def _known_deviations(context: Context, system: str | None, benches: Sequence[Wo
         deviations(context, system, {bench.model.spec for bench in benches})
 
 
-def _at_a_distance(context: Context, benches: Sequence[Workbench]) -> None:
-    """Replay what of the suites such a system can be driven along, one suite after the other.
+def _at_a_distance(context: Context, benches: Sequence[Workbench], crew: Crew | None) -> None:
+    """Replay what of the suites such a system can be driven along, in as many processes as there
+    are jobs; then, one after the other, those whose steps all of its clients feel.
 
     Whatever else the gate does takes steps that nobody foresees, or asks for states that a port
     does not show.
     """
+    benches = sorted(benches, key=lambda bench: not bench.shared_name)
     suites = [
         cover(context, bench.model.name, bench.graph, limits=bench.limits) for bench in benches
     ]
-    driven = [replay(context, bench, suite) for bench, suite in zip(benches, suites, strict=True)]
+    shared = sum(bool(bench.shared_name) for bench in benches)
+    with replaying(context, benches[:shared], suites[:shared], crew=crew) as replays:
+        driven = replays.finish()
+    for bench, suite in zip(benches[shared:], suites[shared:], strict=True):
+        driven.append(replay(context, bench, suite))
     replayed = [result.actions for result in driven]
     stopped = [bool(result.not_run) for result in driven]
     coverage(context, benches, replayed, {}, chosen=True, distant=True, stopped=stopped)

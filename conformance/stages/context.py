@@ -159,6 +159,11 @@ class Workbench:
         return self._able.taken_elsewhere
 
     @property
+    def shared_name(self) -> str:
+        """The system's name for another process, which drives it at the same time; or nothing."""
+        return self._able.shared_name(self.constants)
+
+    @property
     def limits(self) -> SuiteLimits | None:
         """What of the model's graph its system cannot be driven along; None if all of it can."""
         distant = self._able.distant

@@ -65,6 +65,23 @@ def driving(
         yield RunningDrives(context, running, owners, suites, stores)
 
 
+@contextmanager
+def replaying(
+    context: Context,
+    benches: Sequence[Workbench],
+    suites: Sequence[Suite],
+    *,
+    crew: Crew | None = None,
+) -> Iterator[RunningDrives]:
+    """Begin to replay the suites of systems that several processes may drive (`shared_name`)."""
+    jobs = [
+        ReplayJob(bench.graph, suite, bench.shared_name, bench.constants)
+        for bench, suite in zip(benches, suites, strict=True)
+    ]
+    with begun(jobs, context.check.jobs, crew) as running:
+        yield RunningDrives(context, running, benches, suites)
+
+
 class RunningDrives:
     """Suites, interleavings and explorations under way, and what came of those that ended."""
 
@@ -74,7 +91,7 @@ class RunningDrives:
         running: Running[Driven],
         owners: Sequence[Workbench],
         suites: Sequence[Suite],
-        stores: Sequence[PendingStore],
+        stores: Sequence[PendingStore] = (),
     ) -> None:
         self._context, self._running = context, running
         self._stores = {store.folder: store for store in stores}

@@ -26,10 +26,12 @@ from conformance.systems.protocol import (
     Preparing,
     Repeatable,
     Selective,
+    Shareable,
     Snapshots,
     StandsOn,
     Tolerant,
 )
+from conformance.tla import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,10 @@ class FactoryCapabilities:
     def distant(self) -> Distant | None:
         """Its systems are driven in real time, by what they let in."""
         return self.factory if isinstance(self.factory, Distant) else None
+
+    def shared_name(self, constants: Mapping[str, Value]) -> str:
+        """Under which name another process drives it at the same time; empty if none may."""
+        return self.factory.shared_name(constants) if isinstance(self.factory, Shareable) else ""
 
     @property
     def beyond_reach(self) -> Mapping[str, str]:

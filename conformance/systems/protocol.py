@@ -397,8 +397,8 @@ class Selective(Protocol):
 class Distant(Protocol):
     """Optional, of a factory: its systems are driven in real time, by what they let in.
 
-    Their suites are driven one after the other, each with tests side by side. They are not asked
-    for random traces: what comes next is not known there, so no timer could be made ready for it.
+    The tests of a suite are driven side by side. They are not asked for random traces: what comes
+    next is not known there, so no timer could be made ready for it.
     """
 
     def beyond_reach(self) -> Mapping[str, str]:
@@ -406,6 +406,15 @@ class Distant(Protocol):
 
     def passes(self, state: Mapping[str, Value]) -> str:
         """Why no system stays in this state of the spec until the next step; empty if one does."""
+
+
+@runtime_checkable
+class Shareable(Protocol):
+    """Optional, of a factory of distant systems: several processes may drive what it stands for."""
+
+    def shared_name(self, constants: Mapping[str, Value]) -> str:
+        """The name under which another process drives it along a model while it is driven here;
+        empty if the model's steps would be felt along other models."""
 
 
 @runtime_checkable

@@ -99,6 +99,17 @@ _WITHOUT_KIP_320: Final = (4, 0, 0)
 """Up to 3.9 a cluster of ZooKeeper's could be told to speak inter.broker.protocol.version 2.6."""
 
 
+@cache
+def _deviations() -> tuple[Deviation, ...]:
+    """Of all versions. The table is read once: a broker's tests make a system for each lane."""
+    return load_deviations(_TABLE)
+
+
+@cache
+def _choices() -> tuple[Deviation, ...]:
+    return load_choices(_TABLE)
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaFactory:
     """Makes systems of a version, or of the jars that KCONFORM_KAFKA_LIB names."""
@@ -119,14 +130,14 @@ class KafkaFactory:
 
     def deviations(self) -> tuple[Deviation, ...]:
         """Where Kafka is known to depart from the specification."""
-        known = load_deviations(_TABLE)
+        known = _deviations()
         if self.client is None:
             known = tuple(deviation for deviation in known if deviation.part != _JAVA_CLIENT)
         return known
 
     def choices(self) -> tuple[Deviation, ...]:
         """What the specification leaves to a build of Kafka."""
-        return load_choices(_TABLE)
+        return _choices()
 
     def file(self, name: str) -> Path:
         """Where a saved path of the table lies."""

@@ -12,7 +12,7 @@ from conformance.deviations.tolerance import Tolerance, set_aside
 from conformance.systems.shared.group.settings import settings_of
 from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
 from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
-from conformance.systems.wire.address import Address, parse_address
+from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.consumer.reach import beyond as beyond_for_consumers
 from conformance.systems.wire.consumer.reach import lacking
@@ -63,8 +63,10 @@ PortSystem: TypeAlias = (
 class WireFactory:
     """Makes systems for a broker, and says which models its port allows."""
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
+    def __init__(self, text: str) -> None:
+        """`text` is what follows `wire:`. UserError if it is no address."""
+        self._address = address = parse_address(text)
+        self._name = f"wire:{text}"
         self._security = security_of(address.config, address.tls_ca)
         self._known = table_of(address.deviations)
 
@@ -81,12 +83,16 @@ class WireFactory:
             return WireConsumerSystem(
                 consumer_settings_of(constants), address, security, self._tolerance()
             )
-        demands = Demands(
+        demands = self._demands(constants)
+        return WireSystem(settings_of(constants), address, security, demands, self._tolerance())
+
+    def _demands(self, constants: Mapping[str, Value]) -> Demands:
+        address = self._address
+        return Demands(
             commits=constants["Commits"] is True,
             fail_overs=constants["FailOvers"] is True and bool(address.fail_over),
             store_failures=constants["StoreFailures"] is True and bool(address.store_failures),
         )
-        return WireSystem(settings_of(constants), address, security, demands, self._tolerance())
 
     # ---- Deviating -------------------------------------------------------------------------
 
@@ -130,6 +136,19 @@ class WireFactory:
         if state["groupState"] == "PreparingRebalance" and not state["members"]:
             return "a rebalance of a group without members is over at once"
         return ""
+
+    # ---- Shareable -------------------------------------------------------------------------
+
+    def shared_name(self, constants: Mapping[str, Value]) -> str:
+        """The address itself, unless leaders move, appends to the offsets topic fail, or all
+        sessions of the broker count."""
+        if _OF_CACHE in constants or changes_leaders(constants):
+            return ""
+        if _OF_GROUPS in constants:
+            demands = self._demands(constants)
+            if demands.fail_overs or demands.store_failures:
+                return ""
+        return self._name
 
     # ---- Selective -------------------------------------------------------------------------
 
@@ -179,4 +198,4 @@ class WireFactory:
 
 def of_address(text: str) -> WireFactory:
     """The factory for what follows `wire:`."""
-    return WireFactory(parse_address(text))
+    return WireFactory(text)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from functools import cache
+from itertools import takewhile
 
 _SLEEP = 0.01
 _NOT_LATE = 0.005
@@ -40,7 +41,8 @@ class Pulse:
     def worst_since(self, begin: float) -> float:
         """The longest delay that was over after `begin`, or that still goes on."""
         goes_on = time.monotonic() - self._slept_at - _SLEEP
-        over = (delay for after, delay in tuple(self._delays) if after >= begin)
+        newest_first = reversed(tuple(self._delays))
+        over = (delay for _, delay in takewhile(lambda kept: kept[0] >= begin, newest_first))
         return max(goes_on, *over, 0.0)
 
 

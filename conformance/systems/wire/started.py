@@ -24,7 +24,7 @@ from conformance.kafka.cluster import Cluster, ClusterSettings
 from conformance.kafka.jars import KafkaJars, chosen_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
-from conformance.systems.wire.address import SHARDS, parse_address
+from conformance.systems.wire.address import SHARDS
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
 from conformance.systems.wire.data.reach import changes_leaders, slots_of
@@ -101,6 +101,10 @@ class BrokerFactory:
         """Why no group of a broker comes into a state; empty if one may."""
         return self._unstarted.passes(state)
 
+    def shared_name(self, constants: Mapping[str, Value]) -> str:
+        """The address of the broker that was started here."""
+        return _started(self._release, *_needs_of(constants)).shared_name(constants)
+
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
         if specification in _OF_RUNNING:
@@ -127,7 +131,7 @@ def _at(address: str, release: str, brokers: int = 1, slots: int = 0) -> WireFac
     known = f"kafka-{release}" if release else "kafka"
     others = {"fail-over": MOVE} if brokers > 1 else {}
     settings = {**_SETTINGS, "deviations": known, "fetch-slots": slots, **others}
-    return WireFactory(parse_address(f"{address}?{urlencode(settings)}"))
+    return WireFactory(f"{address}?{urlencode(settings)}")
 
 
 def _needs_of(constants: Mapping[str, Value]) -> tuple[int, int]:

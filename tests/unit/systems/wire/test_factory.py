@@ -10,11 +10,13 @@ from conformance.deviations.declared import deviating
 from conformance.deviations.table import Deviation
 from conformance.errors import UserError
 from conformance.kafka.jars import RELEASES
+from conformance.modelcheck.prepare import prepare
 from conformance.registry import load_factory
 from conformance.replay.saved import load
-from conformance.stages.context import Context, expected_of, one_model
+from conformance.stages.context import Context, constants_of, expected_of, one_model
 from conformance.systems.wire import of_address
 from conformance.systems.wire.started import BrokerFactory
+from conformance.tla import find_tools
 
 NAMED = of_address("localhost:9092?deviations=kafka-4.4.0")
 
@@ -75,6 +77,29 @@ def test_a_name_of_a_broker_is_a_release_or_a_build(
         load_factory("broker")
     with pytest.raises(UserError, match="holds no Kafka"):
         load_factory(f"broker-{tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "together"),
+    [
+        ("group/dynamic-2m", "", True),
+        ("group/fail-over-2m", "", True),  # nothing moves the coordinator: no such step is driven
+        ("group/fail-over-2m", "fail-over=move", False),
+        ("group/store-failure-2m", "", True),
+        ("group/store-failure-2m", "store-failures=1", False),
+        ("consumer/dynamic-2m", "", True),
+        ("transaction/port-v2", "", True),
+        ("data/leaders", "fail-over=move", False),
+        ("sessions/changes", "", True),
+        ("sessions/cache", "fetch-slots=16", False),
+    ],
+)
+def test_another_process_drives_the_broker_too_unless_all_clients_feel_a_models_steps(
+    model: str, settings: str, together: bool
+) -> None:
+    text = f"localhost:9092?{settings}"
+    constants = constants_of(prepare(one_model(model), find_tools()))
+    assert of_address(text).shared_name(constants) == (f"wire:{text}" if together else "")
 
 
 def test_a_claim_needs_a_table_besides_its_own_file(tmp_path: Path) -> None:
