@@ -25,7 +25,8 @@ class DeviationSeverity(StrEnum):
     DUPLICATES = "duplicates"
     """Records are handed out twice."""
     STUCK = "stuck"
-    """A producer or a fetch gets no further by itself: a new producer, or a new leader, does."""
+    """A producer, a fetch or a group gets no further by itself: a new producer, another leader or
+    another member does."""
     HARMLESS = "harmless"
 
 
