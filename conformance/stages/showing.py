@@ -58,7 +58,8 @@ def _prepared(models: list[Model], tools: Tools) -> Iterator[PreparedModel]:
 def _defining(name: str) -> list[Model]:
     """The models whose modules define the name: from the specification with the smallest one.
 
-    A mutant comes last in its specification: what it overrides is not what Kafka does.
+    A mutant counts only for what no other model has: what it overrides is not what Kafka does, and
+    there are more mutants than other models.
     """
     defines = re.compile(rf"^\s*(LOCAL\s+)?{re.escape(name)}\s*(\(.*\))?\s*==", re.MULTILINE)
     models = sorted(find_models(), key=_size)
@@ -71,9 +72,10 @@ def _defining(name: str) -> list[Model]:
     }
     order = list(dict.fromkeys(model.spec_path for model in models))
     kept = [model for model in models if model.spec_path in having]
+    kept = [model for model in kept if not model.mutant] or kept
     return sorted(kept, key=lambda model: order.index(model.spec_path))
 
 
-def _size(model: Model) -> tuple[bool, int, str]:
+def _size(model: Model) -> tuple[int, str]:
     states = model.expect.distinct_states if model.expect else None
-    return bool(model.mutant), states or sys.maxsize, model.name
+    return states or sys.maxsize, model.name
