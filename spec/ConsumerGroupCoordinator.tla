@@ -76,18 +76,18 @@ IsEven(shares) == \A a, b \in DOMAIN shares : Cardinality(shares[a]) <= Cardinal
 
 \* owner: of each partition that is read.
 IsEvenIn(t, members, owner) ==
-  IsEven([m \in {reader \in Members : Topics[t].name \in members[reader].reads} |->
+  IsEven([m \in {reader \in Members : Topics[t].name \in NamesOf(members[reader].reads)} |->
             {p \in DOMAIN owner : TopicOf[p] = t /\ owner[p] = m}])
 
 IsFair(members, owner) ==
   \/ \A t \in DOMAIN Topics : IsEvenIn(t, members, owner)
-  \/ IsEven([m \in {reader \in Members : members[reader].reads # {}} |->
+  \/ IsEven([m \in {reader \in Members : NamesOf(members[reader].reads) # {}} |->
                {p \in DOMAIN owner : owner[p] = m}])
 
 TargetAssignments(members) ==
   {[m \in Members |-> {p \in DOMAIN owner : owner[p] = m}] :
      owner \in {o \in [ReadBy(members) -> Members] :
-                  /\ \A p \in DOMAIN o : NameOf[p] \in members[o[p]].reads
+                  /\ \A p \in DOMAIN o : NameOf[p] \in NamesOf(members[o[p]].reads)
                   /\ IsFair(members, o)}}
 
 (***************************************************************************)
