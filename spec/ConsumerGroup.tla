@@ -13,7 +13,7 @@ TypeOK ==
   /\ topics \in [DOMAIN Topics -> {Gone, NotYet} \union 1..Cardinality(Partitions)]
   /\ hashed \in SUBSET Partitions
   /\ refresh \in BOOLEAN
-  /\ subscribed \in [Members -> SUBSET Names]
+  /\ subscribed \in [Members -> SUBSET (Names \union Regexes)]
   /\ memberState \in [Members -> MemberStates \union {"None"}]
   /\ memberEpoch \in [Members -> EpochNumbers \union {StaticLeaveEpoch, NoEpoch}]
   /\ previousMemberEpoch \in [Members -> EpochNumbers \union {NoEpoch}]
@@ -24,16 +24,20 @@ TypeOK ==
   /\ consumer \in [Members ->
        [state : ConsumerStates, epoch : EpochNumbers, given : SUBSET Partitions,
         owned : SUBSET Partitions, local : SUBSET Partitions, named : BOOLEAN,
-        reads : SUBSET Names, news : BOOLEAN]]
+        reads : SUBSET (Names \union Regexes), news : BOOLEAN]]
   /\ channel \in [Members ->
        [type : {"None", "Request", "Answer"},
         epoch : EpochNumbers \union {LeaveEpoch, StaticLeaveEpoch, NoEpoch}, named : BOOLEAN,
-        owned : SUBSET Partitions, reads : SUBSET Names, error : Errors, told : BOOLEAN,
-        given : SUBSET Partitions]]
+        owned : SUBSET Partitions, reads : SUBSET (Names \union Regexes), error : Errors,
+        told : BOOLEAN, given : SUBSET Partitions]]
   /\ commit \in [Members ->
        [type : {"None", "Request", "Answer"}, epoch : EpochNumbers \union {NoEpoch},
         partitions : SUBSET Partitions, error : CommitErrors]]
   /\ \A m \in Members : keptSince[m] \subseteq commit[m].partitions \intersect Holds(Member(m))
+  /\ resolved \in [Regexes -> SUBSET Names \union {Unresolved}]
+  /\ resolution \in {"None", "Scheduled", "Run"} /\ asked \subseteq Regexes
+  /\ matched \subseteq Names /\ regexAge \in {"None", "Recent", "Rested", "Old"}
+  /\ regexMisses \in BOOLEAN /\ resultMisses \in BOOLEAN
 
 (***************************************************************************)
 (* The coordinator.                                                        *)
@@ -48,23 +52,34 @@ RevokedIsNotAssigned ==
   \A m \in Registered : assignedPartitions[m] \intersect partitionsPendingRevocation[m] = {}
 
 \* The target gives every partition that is read to one member, unless nobody has asked since the
-\* group changed.
+\* group changed. Those of a regular expression that was just replaced by an unknown one it may lack.
 TargetIsComplete ==
-  /\ \A a, b \in Members : a # b => target[a] \intersect target[b] = {}
-  /\ assignmentEpoch = groupEpoch /\ Registered # {} => UNION {target[m] : m \in Members} = hashed
+  LET given == UNION {target[m] : m \in Members}
+  IN  /\ \A a, b \in Members : a # b => target[a] \intersect target[b] = {}
+      /\ assignmentEpoch = groupEpoch /\ Registered # {} =>
+           given = hashed \/ (given \subseteq hashed /\ Waiting # {})
 
 \* Nobody has a partition of a topic that it does not read any more (KAFKA-19431).
 AssignedIsSubscribed ==
-  \A m \in Registered : \A p \in assignedPartitions[m] : NameOf[p] \in subscribed[m]
+  \A m \in Registered : \A p \in Shown(assignedPartitions[m]) : NameOf[p] \in NamesOf(subscribed[m])
 
-\* A group that does not know its topics as they are will look at them.
-ChangeIsNoticed == Registered # {} /\ hashed # ReadBy(AllMembers) => refresh
+\* A group that does not know its topics as they are will look at them, or at what its regular
+\* expressions match.
+ChangeIsNoticed ==
+  Registered # {} /\ hashed # ReadBy(AllMembers) => refresh \/ Waiting # {}
 
-\* A member in the group's epoch has its target, but for what others have still to give back.
+\* The number of regular expressions tells whether one has to be resolved: none is kept that nobody
+\* subscribes to.
+ResolvedIsRead == ResolvedRegexes \subseteq SubscribedBy(AllMembers)
+
+\* A member in the group's epoch has its target, but for what others have still to give back. While
+\* it waits for its regular expression it has what it still reads of it.
 StableIsAssigned ==
   \A m \in Registered :
     memberState[m] = "Stable" /\ memberEpoch[m] = assignmentEpoch =>
-      assignedPartitions[m] = target[m]
+      \/ OfItsTopics(Member(m), assignedPartitions[m]) = OfItsTopics(Member(m), target[m])
+      \/ /\ subscribed[m] \intersect Regexes # {} /\ assignmentEpoch < groupEpoch
+         /\ assignedPartitions[m] \subseteq target[m]
 
 \* Nobody is ahead of the target assignment, which is not ahead of the group.
 EpochsInOrder ==
@@ -105,7 +120,8 @@ EpochsNeverFall ==
 \* The group changes only if who is in it does, or what they read, or the topics that they read.
 EpochHasCause ==
   [][groupEpoch' # groupEpoch =>
-       Registered' # Registered \/ subscribed' # subscribed \/ hashed' # hashed]_vars
+       \/ Registered' # Registered \/ subscribed' # subscribed \/ hashed' # hashed
+       \/ resolved' # resolved]_vars
 
 \* A partition leaves a member that stays only once that member no longer owns it.
 RevokedBeforeReleased ==
@@ -164,6 +180,10 @@ Settled ==
 \* When nothing changes any more, everybody gets what is assigned to him.
 AssignmentIsReached == <>[]Settled
 
+\* Every member reads all topics that there are and that its regular expression matches.
+RegexReached ==
+  <>[](\A r \in SubscribedBy(AllMembers) : Matches[r] \intersect ExistingNames \subseteq NamesOf({r}))
+
 (***************************************************************************)
 (* Situations, for suites and coverage.                                    *)
 (***************************************************************************)
@@ -174,4 +194,6 @@ SomeoneUnsubscribes == \E m \in Members : partitionsPendingRevocation[m] \ Parti
 SomeTopicIsGone   == \E t \in DOMAIN Topics : topics[t] = Gone
 SomeoneIsRefused  == \E m \in Members : consumer[m].state = "Failed"
 SomeoneIsFenced   == \E m \in Members : consumer[m].state = "Fenced"
+SomeoneWaitsForTopics == \E m \in Registered : NamesOf(subscribed[m]) = {}
+SomeResultIsLate  == resolution = "Run" /\ ~(asked \subseteq SubscribedBy(AllMembers))
 ===============================================================================

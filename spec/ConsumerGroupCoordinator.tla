@@ -76,18 +76,18 @@ IsEven(shares) == \A a, b \in DOMAIN shares : Cardinality(shares[a]) <= Cardinal
 
 \* owner: of each partition that is read.
 IsEvenIn(t, members, owner) ==
-  IsEven([m \in {reader \in Members : Topics[t].name \in members[reader].reads} |->
+  IsEven([m \in {reader \in Members : Topics[t].name \in NamesOf(members[reader].reads)} |->
             {p \in DOMAIN owner : TopicOf[p] = t /\ owner[p] = m}])
 
 IsFair(members, owner) ==
   \/ \A t \in DOMAIN Topics : IsEvenIn(t, members, owner)
-  \/ IsEven([m \in {reader \in Members : members[reader].reads # {}} |->
+  \/ IsEven([m \in {reader \in Members : NamesOf(members[reader].reads) # {}} |->
                {p \in DOMAIN owner : owner[p] = m}])
 
 TargetAssignments(members) ==
   {[m \in Members |-> {p \in DOMAIN owner : owner[p] = m}] :
      owner \in {o \in [ReadBy(members) -> Members] :
-                  /\ \A p \in DOMAIN o : NameOf[p] \in members[o[p]].reads
+                  /\ \A p \in DOMAIN o : NameOf[p] \in NamesOf(members[o[p]].reads)
                   /\ IsFair(members, o)}}
 
 (***************************************************************************)
@@ -120,12 +120,16 @@ MoveOn(k, from, epoch, given, m, held) ==
                      !.epoch = epoch, !.previous = k.epoch,
                      !.assigned = kept \union free, !.revoking = {}]
 
+\* Who waits for its regular expression, or for its topics, reads nothing.
+ReadsNothing(k) == OfItsTopics(k, Partitions) = {}
+
 \* updateCurrentAssignment: who unsubscribes gives up at once what it read, in the epoch that it has.
+\* Who reads nothing any more has given up all, were it nothing: its epoch is told once more.
 Trimmed(k, m) ==
   LET kept    == OfItsTopics(k, k.assigned)
       revoked == k.revoking \union (k.assigned \ kept)
-  IN  IF kept = k.assigned THEN k
-      ELSE IF StillOwns(m, revoked)
+  IN  IF kept = k.assigned /\ ~(ReadsNothing(k) /\ k.revoking = {}) THEN k
+      ELSE IF revoked # {} /\ StillOwns(m, revoked)
       THEN [k EXCEPT !.state = "UnrevokedPartitions", !.previous = k.epoch,
                      !.assigned = kept, !.revoking = revoked]
       ELSE [k EXCEPT !.previous = k.epoch, !.assigned = kept]

@@ -3,7 +3,7 @@
 (* The steps of consumers, of the network and of the coordinator, which    *)
 (* handles one request after the other (CoordinatorRuntime).               *)
 (***************************************************************************)
-EXTENDS ConsumerGroupCoordinator
+EXTENDS ConsumerGroupRegex
 
 \* A new group's first epoch, and the one after a heartbeat that has changed it.
 FirstEpoch == 1
@@ -18,7 +18,8 @@ UnderWay  == {m \in Members : \/ consumer[m].state = "Leaving"
                               \/ consumer[m].state = "Joining" /\ ~IsRegistered(m)
                               \/ IsRegistered(m) /\ consumer[m].state = "Member"
                                  /\ consumer[m].reads # subscribed[m]}
-MayBegin  == Changes + Cardinality(UnderWay) + (IF refresh THEN 1 ELSE 0) + 1 \in Epochs
+MayBegin  == Changes + CostOfChange * (Cardinality(UnderWay) + 1) + (IF refresh THEN 1 ELSE 0)
+             + ResolutionsDue \in Epochs
 MayChange == Changes + 1 \in Epochs
 \* Topics and subscriptions change once all are in the group.
 MayVary   == MayBegin /\ Registered = Members
@@ -181,10 +182,17 @@ Updated(m) ==
   IF channel[m].reads = {} THEN Found(m) ELSE [Found(m) EXCEPT ![m].reads = channel[m].reads]
 IsNews(m)  == Updated(m)[m].reads # Found(m)[m].reads
 
-\* The group is another one if a member reads other topics; its topics are looked at on request.
+\* The group is another one if a member reads other topics, and it is known which; its topics are
+\* looked at on request.
 HashDiffers(members) == ReadBy(members) # hashed
+IsAnother(m) == IsNews(m) /\ IsKnown(Found(m)[m].reads, Updated(m)[m].reads)
+
+\* Of a group whose first member waits for its regular expression: it has left epoch 0.
+EpochOfWaitingGroup == FirstEpoch
 EpochAfter(m) ==
-  IF IsNews(m) \/ (refresh /\ HashDiffers(Updated(m))) THEN NextEpoch ELSE groupEpoch
+  IF IsAnother(m) \/ (refresh /\ HashDiffers(Updated(m))) THEN NextEpoch
+  ELSE IF groupEpoch = 0 THEN EpochOfWaitingGroup
+  ELSE groupEpoch
 
 TargetsAfter(m, epoch, members) ==
   LET inherited == UNION {target[other] : other \in Replaced(m)}
@@ -217,6 +225,7 @@ HandleHeartbeat(m) ==
            IN  /\ target' = given
                /\ MembersBecome([members EXCEPT ![m] = moved])
                /\ channel' = [channel EXCEPT ![m] = AnswerTo(request, moved, members[m])]
+      /\ RegexesAfter(Found(m)[m].reads, members, members[m].reads)
       /\ UNCHANGED <<topics, consumer, commit>>
 
 EpochAfterRemoval == groupEpoch + 1
@@ -229,7 +238,8 @@ Remove(m) ==
   /\ MayChange
   /\ MembersBecome([AllMembers EXCEPT ![m] = NoMember])
   /\ hashed' = ReadBy([AllMembers EXCEPT ![m] = NoMember])
-  /\ UNCHANGED <<topics, refresh>>
+  /\ Forget([AllMembers EXCEPT ![m] = NoMember])
+  /\ UNCHANGED <<topics, refresh, taskVars>>
   /\ target' = [target EXCEPT ![m] = {}]
   /\ groupEpoch' = EpochAfterRemoval
   /\ assignmentEpoch' = AssignmentEpochAfterRemoval(m)
@@ -250,7 +260,8 @@ HandleStaticLeave(m) ==
   /\ Error(m, channel[m]) = "NONE"
   /\ MembersBecome([AllMembers EXCEPT ![m] = LeftForAWhile(Member(m))])
   /\ channel' = [channel EXCEPT ![m] = Answer(StaticLeaveEpoch)]
-  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, consumer, commit>>
+  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, regexVars, consumer,
+                 commit>>
 
 \* OffsetMetadataManager.commitOffset: taken or refused, the group is the same.
 HandleCommit(m) ==
@@ -274,13 +285,14 @@ ExpireRebalance(m) ==
 (* Topics. What the coordinator hears of them changes no group: the next   *)
 (* heartbeat does (GroupMetadataManager.onMetadataUpdate).                 *)
 (***************************************************************************)
-IsRead(t) == \E m \in Registered : Topics[t].name \in subscribed[m]
+IsRead(t) == \E m \in Registered : Topics[t].name \in NamesOf(subscribed[m])
 
 \* Groups that read the topic are asked to look at their topics again.
 RefreshAfter(t) == refresh \/ IsRead(t)
 
 TopicBecomes(t, size) ==
   /\ MayVary
+  /\ UNCHANGED <<resolved, resolution, asked, matched, regexAge>>
   /\ topics'  = [topics EXCEPT ![t] = size]
   /\ refresh' = RefreshAfter(t)
   /\ described' = [m \in Members |-> {p \in described[m] : TopicOf[p] # t \/ size # Gone}]
@@ -291,19 +303,60 @@ CreateTopic(t) ==
   /\ topics[t] = NotYet
   /\ \A other \in DOMAIN Topics : Topics[other].name = Topics[t].name => topics[other] <= NotYet
   /\ TopicBecomes(t, Topics[t].size)
+  /\ IsMissed
 
 AddPartition(t) ==
   /\ topics[t] > NotYet /\ topics[t] < Cardinality(Topics[t].partitions)
   /\ TopicBecomes(t, topics[t] + 1)
+  /\ UNCHANGED <<regexMisses, resultMisses>>
 
 \* A partition has another leader: the image has changed, and no group is another one.
 MoveLeader(t) ==
   /\ topics[t] > NotYet /\ Topics[t].mayMove /\ ~refresh /\ IsRead(t)
   /\ TopicBecomes(t, topics[t])
+  /\ UNCHANGED <<regexMisses, resultMisses>>
 
 DeleteTopic(t) ==
   /\ topics[t] > NotYet /\ Topics[t].mayGo
   /\ TopicBecomes(t, Gone)
+  /\ UNCHANGED <<regexMisses, resultMisses>>
+
+(***************************************************************************)
+(* Regular expressions: the executor's thread, the result, and time.       *)
+(***************************************************************************)
+
+\* TopicRegexResolver.resolveRegularExpressions: the metadata image is that of now.
+RunResolution ==
+  /\ resolution = "Scheduled"
+  /\ resolution' = "Run"
+  /\ matched' = ExistingNames
+  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, assignmentVars,
+                 described, keptSince, resolved, asked, regexAge, regexMisses, resultMisses,
+                 consumer, channel, commit>>
+
+\* handleRegularExpressionsResult: the group is another one if its topics are others.
+WriteResolution ==
+  LET differs == IsAnotherWith(Written)
+  IN  /\ resolution = "Run" /\ (differs => MayChange)
+      /\ TakeResult
+      /\ groupEpoch' = IF differs THEN EpochAfterResolution ELSE groupEpoch
+      /\ hashed' = IF differs THEN ReadWith(Written) ELSE hashed
+      /\ refresh' = (refresh /\ ~differs)
+      /\ UNCHANGED <<assignmentEpoch, target, topics, assignmentVars, described, keptSince,
+                     consumer, channel, commit>>
+
+\* Bound: no time passes while a task is under way.
+TimePasses(age) ==
+  /\ resolution = "None"
+  /\ regexAge' = age
+  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, assignmentVars,
+                 described, keptSince, resolved, taskVars, regexMisses, consumer, channel, commit>>
+
+\* REGEX_BATCH_REFRESH_MIN_INTERVAL_MS: ten seconds.
+PassMinInterval == regexAge = "Recent" /\ TimePasses("Rested")
+
+\* group.consumer.regex.refresh.interval.ms: ten minutes (KAFKA-18961).
+PassRefreshInterval == RefreshesByTime /\ regexAge = "Rested" /\ TimePasses("Old")
 
 (***************************************************************************)
 (* The specification. Fair: consumers that stay go on, requests are served.*)
@@ -327,18 +380,23 @@ Next ==
   \/ \E m \in Members : HandleStaticLeave(m)
   \/ \E m \in Members : ExpireSession(m)
   \/ \E m \in Members : ExpireRebalance(m)
-  \/ \E m \in Members, names \in SUBSET Names : Resubscribe(m, names)
+  \/ \E m \in Members, names \in SUBSET (Names \union Regexes) : Resubscribe(m, names)
   \/ \E t \in DOMAIN Topics : CreateTopic(t)
   \/ \E t \in DOMAIN Topics : AddPartition(t)
   \/ \E t \in DOMAIN Topics : MoveLeader(t)
   \/ \E t \in DOMAIN Topics : DeleteTopic(t)
+  \/ RunResolution
+  \/ WriteResolution
+  \/ PassMinInterval
+  \/ PassRefreshInterval
 
 Fairness ==
-  \A m \in Members :
-    /\ WF_vars(SendHeartbeat(m)) /\ WF_vars(ReceiveAnswer(m))
-    /\ WF_vars(Revoke(m)) /\ WF_vars(Assign(m)) /\ WF_vars(Abandon(m))
-    /\ WF_vars(RefuseHeartbeat(m)) /\ WF_vars(HandleHeartbeat(m))
-    /\ WF_vars(HandleLeave(m)) /\ WF_vars(HandleStaticLeave(m))
+  /\ WF_vars(RunResolution) /\ WF_vars(WriteResolution) /\ WF_vars(PassMinInterval)
+  /\ \A m \in Members :
+       /\ WF_vars(SendHeartbeat(m)) /\ WF_vars(ReceiveAnswer(m))
+       /\ WF_vars(Revoke(m)) /\ WF_vars(Assign(m)) /\ WF_vars(Abandon(m))
+       /\ WF_vars(RefuseHeartbeat(m)) /\ WF_vars(HandleHeartbeat(m))
+       /\ WF_vars(HandleLeave(m)) /\ WF_vars(HandleStaticLeave(m))
 
 Spec     == Init /\ [][Next]_vars
 FairSpec == Spec /\ Fairness

@@ -7,7 +7,8 @@
 (* Source: org.apache.kafka.coordinator.group, as on trunk in October 2024 *)
 (* (before 4.0): GroupMetadataManager.consumerGroupHeartbeat, ConsumerGroup, *)
 (* CurrentAssignmentBuilder; of the client ConsumerMembershipManager.      *)
-(* What is said of subscriptions, topics and a group's size is 4.4's.      *)
+(* What is said of subscriptions, topics, regular expressions and a        *)
+(* group's size is 4.4's.                                                  *)
 (*                                                                         *)
 (* variable        | field                                                 *)
 (* ----------------+------------------------------------------------------ *)
@@ -43,12 +44,26 @@
 (* keptSince[m]    | of that request's partitions, those that the member   *)
 (*                 | has kept since it was sent: nothing depends on it but *)
 (*                 | what KIP-1251 learns from assignment epochs           *)
+(* resolved[r]     | ConsumerGroup.resolvedRegularExpressions: the names   *)
+(*                 | of the topics that the regular expression matched     *)
+(* resolution      | the task of the group at CoordinatorExecutor: none;   *)
+(*                 | scheduled; run, and its result waits to be written    *)
+(* asked, matched  | of that task: what it resolves; the names of the      *)
+(*                 | topics that there were as it ran                      *)
+(* regexAge        | how long ago the regular expressions were resolved:   *)
+(*                 | ten seconds at most, longer, longer than the refresh  *)
+(*                 | interval; or none is resolved                         *)
+(* regexMisses     | there are topics that no regular expression was asked *)
+(*                 | for: lastResolvedRegularExpressionVersion is older    *)
+(*                 | than lastMetadataImageWithNewTopics; resultMisses:    *)
+(*                 | the same of the result that is to be written          *)
 (*                                                                         *)
 (* A request that names partitions has all other fields too. The client's  *)
 (* has them as it joins and after a failed heartbeat only; the answer then *)
 (* lacks an assignment that the consumer knows.                            *)
-(* Not here: regular expressions, fail-over of the coordinator, members of *)
-(* the classic protocol, a client that has not heard of a topic yet.       *)
+(* A subscription is a set of names and of at most one regular expression. *)
+(* Not here: fail-over of the coordinator, members of the classic          *)
+(* protocol, a client that has not heard of a topic yet.                   *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
 
@@ -66,17 +81,23 @@ CONSTANTS
   Expiries,    \* session and rebalance time-outs
   Leaves,      \* consumers close
   Commits,     \* consumers commit what they own
-  NamesWhileReconciling \* after a failed heartbeat, as trunk's client does
+  NamesWhileReconciling, \* after a failed heartbeat, as trunk's client does
+  Matches,     \* of each regular expression: the names that it matches
+  RefreshesByTime \* group.consumer.regex.refresh.interval.ms passes
 
 VARIABLES
   groupEpoch, assignmentEpoch, target, topics, hashed, refresh,
   memberState, memberEpoch, previousMemberEpoch, assignedPartitions, partitionsPendingRevocation,
-  subscribed, described, consumer, channel, commit, keptSince
+  subscribed, described, consumer, channel, commit, keptSince,
+  resolved, resolution, asked, matched, regexAge, regexMisses, resultMisses
 
 assignmentVars == <<memberState, memberEpoch, previousMemberEpoch, assignedPartitions,
                     partitionsPendingRevocation, subscribed>>
+taskVars  == <<resolution, asked, matched, resultMisses>>
+regexVars == <<resolved, regexAge, regexMisses, taskVars>>
 groupVars ==
-  <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, assignmentVars, described>>
+  <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, assignmentVars, described,
+    regexVars>>
 coordinatorVars == <<groupVars, keptSince>>
 vars == <<coordinatorVars, consumer, channel, commit>>
 
@@ -133,9 +154,24 @@ Names   == {Topics[t].name : t \in DOMAIN Topics}
 PlaceOf == [p \in Partitions |->
              Cardinality({q \in Topics[TopicOf[p]].partitions : q < p})]
 
+(***************************************************************************)
+(* Regular expressions.                                                    *)
+(***************************************************************************)
+Regexes    == DOMAIN Matches
+Unresolved == {"unresolved"}
+
+\* A member that waits for its regular expression reads what it names otherwise.
+NamesMatched(known, r) == IF known[r] = Unresolved THEN {} ELSE known[r]
+NamesWith(known, reads) ==
+  (reads \ Regexes) \union UNION {NamesMatched(known, r) : r \in reads \intersect Regexes}
+NamesOf(reads) == NamesWith(resolved, reads)
+
 \* The partitions that there are of topics with these names.
-PartitionsOf(names) ==
+PartitionsNamed(names) ==
   {p \in Partitions : NameOf[p] \in names /\ PlaceOf[p] < topics[TopicOf[p]]}
+
+\* The partitions that there are of the topics of a subscription.
+PartitionsOf(reads) == PartitionsNamed(NamesOf(reads))
 
 \* A member as the coordinator has it, and what becomes of all of them.
 Member(m) ==
@@ -191,4 +227,7 @@ Init ==
   /\ channel  = [m \in Members |-> NoMessage]
   /\ commit   = [m \in Members |-> NoCommit]
   /\ keptSince = [m \in Members |-> {}]
+  /\ resolved = [r \in Regexes |-> Unresolved]
+  /\ resolution = "None" /\ asked = {} /\ matched = {} /\ resultMisses = FALSE
+  /\ regexAge = "None" /\ regexMisses = FALSE
 ===============================================================================

@@ -229,6 +229,10 @@ class Broker:
         """See `BrokerTopics.topic_name`."""
         return next((name for name in self._topics if _id_of(name) == topic_id), "")
 
+    def topic_names(self) -> frozenset[str]:
+        """See `BrokerTopics.topic_names`."""
+        return frozenset(self._topics)
+
     def num_partitions(self, name: str) -> int:
         """See `BrokerTopics.num_partitions`."""
         return self._topics.get(name, 0)
@@ -310,7 +314,7 @@ class Broker:
     def _create_topic(self, name: str, partitions: int) -> None:
         self._topics[name] = partitions
         self._names[_id_of(name)] = name
-        self.consumer_groups.coordinator.on_new_metadata_image({name})
+        self.consumer_groups.coordinator.on_new_metadata_image({name}, has_new_topics=True)
 
     def _create_topics(self, received: Received, _host: str, answer: Answer) -> None:
         module = module_of("create_topics", received.version, "response")

@@ -49,6 +49,9 @@ class BrokerTopics(Protocol):
     def num_partitions(self, name: str) -> int:
         """How many partitions a topic has; 0 if there is no such topic."""
 
+    def topic_names(self) -> frozenset[str]:
+        """All topics."""
+
 
 class _TimerByDelay:
     """The event loop as the coordinator's timer."""
@@ -75,6 +78,15 @@ class _Image:
     def num_partitions(self, topic_id: str) -> int:
         """See `TopicsImage.num_partitions`."""
         return self._topics.num_partitions(self._topics.topic_name(_uuid_of(topic_id)))
+
+    def topic_names(self) -> frozenset[str]:
+        """See `TopicsImage.topic_names`."""
+        return self._topics.topic_names()
+
+    @property
+    def version(self) -> int:
+        """See `TopicsImage.version`: topics are created here, and stay as they are."""
+        return len(self.topic_names())
 
 
 class ConsumerGroups:
@@ -186,7 +198,7 @@ class ConsumerGroups:
             client_id=member.client_id,
             client_host=member.client_host,
             subscribed_topic_names=member.subscribed_topic_names,
-            subscribed_topic_regex=None,
+            subscribed_topic_regex=member.subscribed_topic_regex,
             assignment=self._assignment(member.assignment, module),
             target_assignment=self._assignment(member.target_assignment, module),
             member_type=_CONSUMER_MEMBER,

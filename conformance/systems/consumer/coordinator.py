@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from uuid import UUID
@@ -60,6 +61,8 @@ class DrivenTopics:
         self._sizes = {
             id: topic.size if topic.is_there else 0 for id, topic in self._topics.items()
         }
+        self.version = 1
+        """See `TopicsImage.version`."""
 
     def topic_id(self, name: str) -> str | None:
         """See `TopicsImage.topic_id`."""
@@ -70,11 +73,20 @@ class DrivenTopics:
         """See `TopicsImage.num_partitions`."""
         return max(self._sizes.get(topic_id, 0), 0)
 
-    def change(self, key: str, size: int) -> str:
-        """The topic has so many partitions from now on, or is gone (-1); its name."""
+    def topic_names(self) -> frozenset[str]:
+        """See `TopicsImage.topic_names`."""
+        return frozenset(self._topics[id].name for id in self._sizes if self.num_partitions(id))
+
+    def change(self, key: str, size: int) -> tuple[str, bool]:
+        """The topic has so many partitions from now on, or is gone (-1).
+
+        Its name, and whether it is created.
+        """
         ((id, topic),) = (each for each in self._topics.items() if each[1].key == key)
+        is_new = not self.num_partitions(id)
         self._sizes[id] = size
-        return topic.name
+        self.version += 1
+        return topic.name, is_new
 
     def with_ids(self, numbers: frozenset[int]) -> frozenset[TopicIdPartition]:
         """The partitions with these numbers."""
@@ -124,6 +136,51 @@ class HandTimer:
         """See `CoordinatorTimer.add`: the coordinator itself knows which of its timers run."""
 
 
+class HandExecutor:
+    """An executor whose task runs when an action says so, and the events: that of a task waits for
+    another action."""
+
+    def __init__(self) -> None:
+        self._events = ImmediateEventProcessor()
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._held: deque[tuple[str, Callable[[], None]]] = deque()
+        self._holds = False
+
+    def submit(self, task: Callable[[], None]) -> None:
+        """See `ExecutorService.submit`."""
+        self._tasks.append(task)
+
+    def enqueue_last(self, name: str, event: Callable[[], None]) -> None:
+        """See `CoordinatorEventProcessor.enqueue_last`."""
+        if self._holds:
+            self._held.append((name, event))
+        else:
+            self._events.enqueue_last(name, event)
+
+    def enqueue_first(self, name: str, event: Callable[[], None]) -> None:
+        """See `CoordinatorEventProcessor.enqueue_first`."""
+        self._events.enqueue_first(name, event)
+
+    @property
+    def has_run(self) -> bool:
+        """Whether a task has run whose event waits."""
+        return bool(self._held)
+
+    def run(self) -> None:
+        """Run the task. ActionRefused if there is none."""
+        if not self._tasks:
+            raise ActionRefused("the executor has nothing to run")
+        self._holds = True
+        self._tasks.popleft()()
+        self._holds = False
+
+    def release(self) -> None:
+        """Let the event of the task come. ActionRefused if there is none."""
+        if not self._held:
+            raise ActionRefused("no task of the executor has run")
+        self._events.enqueue_last(*self._held.popleft())
+
+
 class DrivenCoordinator:
     """The service over a log of its own; each request is answered before the call returns."""
 
@@ -132,15 +189,19 @@ class DrivenCoordinator:
         self.assignor = ChosenAssignor(self.topics)
         log = load_log(_OFFSETS, "log", MemoryDisk(), ImmediateScheduler(), NoConcurrency())
         partition = LocalPartition(log)
+        self.executor = HandExecutor()
+        self._clock = MockClock(0)
+        self._regexes = settings.regexes
         self.service = GroupCoordinatorService(
             partition,
             partition,
-            ImmediateEventProcessor(),
+            self.executor,
             HandTimer(),
-            MockClock(0),
+            self._clock,
             self.topics,
             ConsumerGroupConfig(max_size=settings.maximum_size, assignment_interval_ms=0),
             (self.assignor,),
+            self.executor,
         )
         self.service.on_election(0)
 
@@ -165,7 +226,9 @@ class DrivenCoordinator:
         """A heartbeat that names partitions has all other fields too."""
         request = ConsumerGroupHeartbeatRequest(GROUP, member, sent.epoch, instance)
         if sent.reads:
-            request = replace(request, subscribed_topic_names=tuple(sorted(sent.reads)))
+            names = tuple(sorted(sent.reads - self._regexes))
+            regex = "".join(sent.reads & self._regexes) if self._regexes else None
+            request = replace(request, subscribed_topic_names=names, subscribed_topic_regex=regex)
         if sent.owned is not None:
             request = replace(
                 request,
@@ -208,7 +271,19 @@ class DrivenCoordinator:
 
     def change_topic(self, key: str, size: int) -> None:
         """The coordinator hears of a topic: see `DrivenTopics.change`."""
-        self.service.on_new_metadata_image({self.topics.change(key, size)})
+        name, is_new = self.topics.change(key, size)
+        self.service.on_new_metadata_image({name}, has_new_topics=is_new)
+
+    @property
+    def resolution(self) -> str:
+        """Where that of the group's regular expressions is: None, Scheduled, Run."""
+        if not self.service.executor.is_scheduled(f"{GROUP}-regex"):
+            return "None"
+        return "Run" if self.executor.has_run else "Scheduled"
+
+    def sleep(self, milliseconds: int) -> None:
+        """Let time pass. Timers run out when an action says so."""
+        self._clock.sleep(milliseconds)
 
     @property
     def timers(self) -> dict[str, TimeoutTask]:

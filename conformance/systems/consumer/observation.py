@@ -34,7 +34,7 @@ def group_inside(
             pending_revocation=numbers_of(member.partitions_pending_revocation),
             described=numbers_of(shown[name].assignment),
             target=numbers_of(targets.get(name, frozenset())),
-            reads=member.subscribed_topic_names,
+            reads=member.subscribed_topic_names | ({member.subscribed_topic_regex} - {""}),
             kept=(
                 frozenset() if sender is None else _kept(member, sender.commit, coordinator.topics)
             ),
@@ -44,6 +44,11 @@ def group_inside(
         group.group_epoch,
         group.assignment_epoch,
         tuple((name, inside(name, member)) for name, member in sorted(members.items())),
+        tuple(
+            (regex, resolved.topics)
+            for regex, resolved in sorted(group.resolved_regular_expressions().items())
+        ),
+        coordinator.resolution,
     )
 
 

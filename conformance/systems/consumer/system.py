@@ -8,7 +8,7 @@ from conformance.systems.consumer.coordinator import GROUP, DrivenCoordinator
 from conformance.systems.consumer.observation import group_inside
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.rewinding import Rewinder, RewindingSystem
-from conformance.systems.wire.consumer.inside import VARIABLES, CoordinatorInside, GroupInside
+from conformance.systems.wire.consumer.inside import CoordinatorInside, GroupInside
 from conformance.systems.wire.consumer.member import (
     Commit,
     CommitAnswer,
@@ -18,6 +18,7 @@ from conformance.systems.wire.consumer.member import (
     is_of_a_member,
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings
+from conformance.systems.wire.consumer.regexes import PAUSES_MS, RUN_RESOLUTION
 from conformance.tla import Action, Value
 from impl.coordinator.group.consumer_group_manager import (
     rebalance_timeout_key,
@@ -33,7 +34,6 @@ _OF_COMMITS = frozenset({"SendCommit", "ReceiveCommit", "LoseCommit"})
 class ConsumerSystem(RewindingSystem, CoordinatorInside):
     """One coordinator whose log has no followers, and the members of one group."""
 
-    variables = VARIABLES
     repeatable = True
     offerable = frozenset(_TIMERS)
 
@@ -72,6 +72,14 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
         if action not in _TIMERS:
             raise ActionRefused(f"the adapter knows no action {action}")
         self._coordinator.expire(_TIMERS[action](GROUP, member.name))
+
+    def _resolve(self, step: str) -> None:
+        if step in PAUSES_MS:
+            self._coordinator.sleep(PAUSES_MS[step])
+        elif step == RUN_RESOLUTION:
+            self._coordinator.executor.run()
+        else:
+            self._coordinator.executor.release()
 
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
         self._coordinator.assignor.chosen = target

@@ -42,6 +42,7 @@ from conformance.systems.wire.consumer.member import (
     HeartbeatAnswer,
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings, ModelTopic
+from conformance.systems.wire.consumer.regexes import PAUSES_MS, RUN_RESOLUTION, Resolved
 from conformance.systems.wire.consumer.requests import (
     MemberGroup,
     ReadTopic,
@@ -98,6 +99,8 @@ class BridgeConsumerGroup(msgspec.Struct, frozen=True, array_like=True):
     epoch: int
     assignment_epoch: int
     members: tuple[_BridgeConsumer, ...]
+    resolved: Resolved
+    resolution: str
 
 
 class _BridgeConsumerStep(msgspec.Struct, frozen=True, array_like=True):
@@ -179,7 +182,7 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
                 "group_topic", topic=settings.topics.index(topic), size=size
             ),
         )
-        self._member_group = member_group(settings.topics)
+        self._member_group = member_group(settings.topics, settings.regexes)
         self._clients = channel if clients is None else clients
 
     @property
@@ -218,6 +221,14 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
         if action not in _EXPIRIES:
             raise ActionRefused(f"the adapter knows no action {action}")
         self._bridge.command("group_fire", kind=_EXPIRIES[action], member=member.name)
+
+    def _resolve(self, step: str) -> None:
+        if step in PAUSES_MS:
+            self._bridge.command("group_sleep", ms=PAUSES_MS[step])
+        elif step == RUN_RESOLUTION:
+            self._bridge.command("group_run_task")
+        else:
+            self._bridge.command("group_release_task")
 
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
         self._bridge.chosen = None
@@ -295,11 +306,13 @@ class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
         return commit_answer(answer, sent, member.offset, _stored(self._bridge.offsets, sent))
 
 
-def member_group(topics: Iterable[ModelTopic]) -> MemberGroup:
+def member_group(
+    topics: Iterable[ModelTopic], regexes: frozenset[str] = frozenset()
+) -> MemberGroup:
     """Ids as the bridge has them: the first one is Metadata.java's."""
     ids = (UUID(int=(1 << _ID_BITS) + 1 + (place << 8)) for place in itertools.count())
     read = (ReadTopic(topic, topic.name, id) for topic, id in zip(topics, ids, strict=False))
-    return MemberGroup(_GROUP_ID, tuple(read))
+    return MemberGroup(_GROUP_ID, tuple(read), regexes)
 
 
 def _low(id: UUID) -> int:
@@ -310,7 +323,9 @@ def _inside(group: BridgeConsumerGroup | None) -> GroupInside:
     if group is None:
         return GroupInside()
     members = ((member.member_id, member.inside) for member in group.members)
-    return GroupInside(group.epoch, group.assignment_epoch, tuple(members))
+    return GroupInside(
+        group.epoch, group.assignment_epoch, tuple(members), group.resolved, group.resolution
+    )
 
 
 def _frame(body: Entity) -> bytes:

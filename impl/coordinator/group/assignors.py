@@ -27,6 +27,13 @@ class TopicsImage(Protocol):
     def num_partitions(self, topic_id: str) -> int:
         """How many partitions it has; 0 if there is no such topic."""
 
+    def topic_names(self) -> frozenset[str]:
+        """All topics."""
+
+    @property
+    def version(self) -> int:
+        """The image's offset in the metadata log: higher after each change."""
+
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:

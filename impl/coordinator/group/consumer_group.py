@@ -14,9 +14,11 @@ from ...types import TopicIdPartition
 from ..timeline import LATEST_EPOCH, SnapshotRegistry, TimelineHashMap, TimelineObject
 from .member import NO_PARTITIONS, ConsumerGroupMember, Partitions
 from .records import ConsumerGroupMetadataValue, TargetAssignmentMetadataValue
+from .regular_expressions import ResolvedRegularExpression
 
 FIRST_GROUP_EPOCH = 1
-"""Of a group that nobody has joined: its first member makes it the next (KAFKA-20268)."""
+"""Of a group that nobody has joined: its first member makes it the next (KAFKA-20268), or the
+first result of its regular expression. Its target of that epoch gives nothing to anybody."""
 NO_PARTITION_EPOCH = -1
 _ADMIN_EPOCH = -1
 
@@ -41,11 +43,14 @@ class ConsumerGroup:
         self.has_metadata_expired = True
         """Whether its topics may have changed. No record says so: after a load it is not known."""
         self._metadata = TimelineObject(registry, ConsumerGroupMetadataValue(FIRST_GROUP_EPOCH))
-        self._target_metadata = TimelineObject(registry, TargetAssignmentMetadataValue(0))
+        self._target_metadata = TimelineObject(
+            registry, TargetAssignmentMetadataValue(FIRST_GROUP_EPOCH)
+        )
         self._members: TimelineHashMap[str, ConsumerGroupMember] = TimelineHashMap(registry)
         self._static_members: TimelineHashMap[str, str] = TimelineHashMap(registry)
         self._target_assignment: TimelineHashMap[str, Partitions] = TimelineHashMap(registry)
         self._partition_epochs: TimelineHashMap[TopicIdPartition, int] = TimelineHashMap(registry)
+        self._resolved: TimelineHashMap[str, ResolvedRegularExpression] = TimelineHashMap(registry)
 
     # ---- what it is --------------------------------------------------------------------------
 
@@ -121,7 +126,27 @@ class ConsumerGroup:
     def subscribed_topic_names(self) -> frozenset[str]:
         """What any member reads."""
         names = (member.subscribed_topic_names for member in self.members().values())
-        return frozenset().union(*names)
+        matched = (resolved.topics for resolved in self.resolved_regular_expressions().values())
+        return frozenset().union(*names, *matched)
+
+    # ---- regular expressions -----------------------------------------------------------------
+
+    def resolved_regular_expressions(self) -> dict[str, ResolvedRegularExpression]:
+        """What each matched; all were resolved together."""
+        return self._resolved.entries()
+
+    def num_subscribed_members(self, regex: str) -> int:
+        """How many members have this regular expression."""
+        return sum(member.subscribed_topic_regex == regex for member in self.members().values())
+
+    def subscribed_regular_expressions(
+        self, updated: ConsumerGroupMember | None = None
+    ) -> frozenset[str]:
+        """Those that any member has; once a member is `updated`, if one is given."""
+        members = self.members()
+        if updated is not None:
+            members[updated.member_id] = updated
+        return frozenset({member.subscribed_topic_regex for member in members.values()} - {""})
 
     # ---- replay ------------------------------------------------------------------------------
 
@@ -140,6 +165,16 @@ class ConsumerGroup:
     def remove_target_assignment(self, member_id: str) -> None:
         """The target gives the member nothing."""
         self._target_assignment.remove(member_id)
+
+    def update_resolved_regular_expression(
+        self, regex: str, resolved: ResolvedRegularExpression
+    ) -> None:
+        """It is known what the regular expression matches."""
+        self._resolved.put(regex, resolved)
+
+    def remove_resolved_regular_expression(self, regex: str) -> None:
+        """Nobody subscribes to it any more."""
+        self._resolved.remove(regex)
 
     def update_member(self, member: ConsumerGroupMember) -> None:
         """Put the member in the place of the one with its id.

@@ -6,7 +6,6 @@ records; only `replay` changes the state.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from dataclasses import dataclass, replace
 from ...clock import Clock
 from ...errors import Errors, IllegalStateException
 from ...types import TopicIdPartition
+from ..coordinator_executor import CoordinatorExecutor
 from ..coordinator_shard import CoordinatorRecord, CoordinatorResult
 from ..coordinator_timer import KeyedTimer
 from ..timeline import LATEST_EPOCH, SnapshotRegistry, TimelineHashMap
@@ -37,6 +37,7 @@ from .messages import (
     DescribedConsumerGroup,
     DescribedConsumerGroupMember,
 )
+from .metadata_hash import metadata_hash
 from .records import (
     ConsumerGroupKey,
     ConsumerGroupMetadataValue,
@@ -47,8 +48,14 @@ from .records import (
     new_member_subscription_record,
     new_target_assignment_metadata_record,
     new_target_assignment_record,
+    tombstone_of_regular_expression,
     tombstones_of_group,
     tombstones_of_member,
+)
+from .regular_expression_manager import RegularExpressionManager, UpdateRegularExpressionStatus
+from .regular_expressions import (
+    ResolvedRegularExpression,
+    names_read_by,
 )
 from .target_assignment_builder import TargetAssignmentBuilder, topic_ids
 
@@ -90,6 +97,7 @@ class ConsumerGroupManager:
         assignors: Sequence[PartitionAssignor],
         timer: KeyedTimer,
         clock: Clock,
+        executor: CoordinatorExecutor,
     ) -> None:
         self._registry = registry
         self._config = config
@@ -98,6 +106,7 @@ class ConsumerGroupManager:
         self._timer = timer
         self._clock = clock
         self._groups: TimelineHashMap[str, ConsumerGroup] = TimelineHashMap(registry)
+        self._regexes = RegularExpressionManager(config, topics, clock, executor, self.group)
 
     # ---- groups ------------------------------------------------------------------------------
 
@@ -241,27 +250,44 @@ class ConsumerGroupManager:
         if subscription.replaced and subscription.replaced.member_id != updated.member_id:
             del members[subscription.replaced.member_id]
             target.pop(subscription.replaced.member_id, None)
-        has_changed = before.subscribed_topic_names != updated.subscribed_topic_names
-        is_another = has_changed or (
-            self._preferred(group.members().values()) != self._preferred(members.values())
+        status, of_regex = self._regexes.maybe_update_regular_expressions(group, before, updated)
+        have_names_changed = before.subscribed_topic_names != updated.subscribed_topic_names
+        has_changed = have_names_changed or status is not UpdateRegularExpressionStatus.NO_CHANGE
+        is_another = (
+            have_names_changed
+            or status is UpdateRegularExpressionStatus.REGEX_UPDATED_AND_RESOLVED
+            or self._preferred(group.members().values()) != self._preferred(members.values())
         )
-        epoch = group.group_epoch
-        if is_another or group.has_metadata_expired:
-            metadata_hash = self._metadata_hash(members.values())
-            if is_another or metadata_hash != group.metadata().metadata_hash:
-                epoch += 1
-                records.append(
-                    new_consumer_group_epoch_record(group.group_id, epoch, metadata_hash)
-                )
-            group.has_metadata_expired = False
+        epoch, of_epoch = self._update_epoch(group, members.values(), is_another=is_another)
+        records += [*of_regex, *of_epoch]
         if not self._is_target_due(group, epoch):
             return _Reconciliation(
                 tuple(records), group.assignment_epoch, subscription.target, has_changed
             )
         computed, parts = TargetAssignmentBuilder(
-            group.group_id, epoch, members, target, self._preferred(members.values()), self._topics
+            group.group_id,
+            epoch,
+            members,
+            target,
+            self._preferred(members.values()),
+            self._topics,
+            group.resolved_regular_expressions(),
         ).build(self._clock.milliseconds())
         return _Reconciliation((*records, *computed), epoch, parts[updated.member_id], has_changed)
+
+    def _update_epoch(
+        self, group: ConsumerGroup, members: Collection[ConsumerGroupMember], *, is_another: bool
+    ) -> tuple[int, list[CoordinatorRecord]]:
+        """The group's epoch, and the record of a new one; its topics are looked at on request."""
+        epoch = group.group_epoch
+        if not (is_another or group.has_metadata_expired):
+            return epoch, []
+        group.has_metadata_expired = False
+        of_topics = metadata_hash(members, group.resolved_regular_expressions(), self._topics)
+        if not is_another and of_topics == group.metadata().metadata_hash:
+            return epoch, []
+        epoch += 1
+        return epoch, [new_consumer_group_epoch_record(group.group_id, epoch, of_topics)]
 
     def _is_target_due(self, group: ConsumerGroup, group_epoch: int) -> bool:
         """A target of an older epoch is kept until the assignment interval is over."""
@@ -270,19 +296,6 @@ class ConsumerGroupManager:
         computed_at = group.target_metadata().assignment_timestamp
         due_at = computed_at + self._config.assignment_interval_ms
         return not computed_at or self._clock.milliseconds() >= due_at
-
-    def _metadata_hash(self, members: Collection[ConsumerGroupMember]) -> int:
-        """Another one whenever a topic that is read has come, gone or grown."""
-        names = frozenset().union(*(member.subscribed_topic_names for member in members))
-        topics = [
-            f"{name} {topic_id} {self._topics.num_partitions(topic_id)}"
-            for name in sorted(names)
-            if (topic_id := self._topics.topic_id(name)) is not None
-        ]
-        if not topics:
-            return 0
-        digest = hashlib.blake2b("\n".join(topics).encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "big", signed=True)
 
     def _preferred(self, members: Collection[ConsumerGroupMember]) -> PartitionAssignor:
         """The assignor that most members ask for, else the first of the settings."""
@@ -307,7 +320,7 @@ class ConsumerGroupManager:
             step.target,
             group.current_partition_epoch,
             None if owned is None else frozenset(owned),
-            topic_ids(member.subscribed_topic_names, self._topics),
+            topic_ids(names_read_by(member, group.resolved_regular_expressions()), self._topics),
             step.has_subscription_changed,
         ).build()
         if reconciled != member:
@@ -342,10 +355,12 @@ class ConsumerGroupManager:
         """consumerGroupFenceMembers: the member is gone, and the group is another one."""
         left = [other for other in group.members().values() if other is not member]
         epoch = group.group_epoch + 1
-        records = [
-            *tombstones_of_member(group.group_id, member.member_id),
-            new_consumer_group_epoch_record(group.group_id, epoch, self._metadata_hash(left)),
-        ]
+        of_topics = metadata_hash(left, group.resolved_regular_expressions(), self._topics)
+        regex = member.subscribed_topic_regex
+        records = [*tombstones_of_member(group.group_id, member.member_id)]
+        if regex and group.num_subscribed_members(regex) == 1:
+            records.append(tombstone_of_regular_expression(group.group_id, regex))
+        records.append(new_consumer_group_epoch_record(group.group_id, epoch, of_topics))
         if not left:
             # An empty group waits for no assignment (KAFKA-20442), the next one for no interval.
             records.append(new_target_assignment_metadata_record(group.group_id, epoch, 0))
@@ -371,6 +386,7 @@ class ConsumerGroupManager:
     def on_unloaded(self) -> None:
         """Nobody is watched any more."""
         self._timer.cancel_all()
+        self._regexes.on_unloaded()
 
     def _schedule_session_timeout(self, group_id: str, member_id: str) -> None:
         self._timer.schedule(
@@ -401,8 +417,13 @@ class ConsumerGroupManager:
 
     # ---- topics ------------------------------------------------------------------------------
 
-    def on_metadata_update(self, topic_names: Collection[str]) -> None:
-        """Topics with these names have changed: whoever reads them looks again, at a heartbeat."""
+    def on_metadata_update(self, topic_names: Collection[str], *, has_new_topics: bool) -> None:
+        """Topics with these names have changed: whoever reads them looks again, at a heartbeat.
+
+        Those that are created may match regular expressions: these are resolved again.
+        """
+        if has_new_topics:
+            self._regexes.on_new_topics()
         for group in self.groups().values():
             if not group.subscribed_topic_names().isdisjoint(topic_names):
                 group.has_metadata_expired = True
@@ -442,6 +463,8 @@ class ConsumerGroupManager:
                 group.set_metadata(value)
             case TargetAssignmentMetadataValue():
                 group.set_target_metadata(value)
+            case ResolvedRegularExpression():
+                group.update_resolved_regular_expression(key.member_id, value)
             case frozenset():
                 group.update_target_assignment(key.member_id, value)
             case ConsumerGroupMember():
@@ -469,6 +492,8 @@ class ConsumerGroupManager:
             group.set_target_metadata(TargetAssignmentMetadataValue(_ADMIN_ASSIGNMENT_EPOCH))
         elif key.type is RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
             group.remove_target_assignment(key.member_id)
+        elif key.type is RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION:
+            group.remove_resolved_regular_expression(key.member_id)
         elif (member := group.member(key.member_id)) is not None:
             _replay_departure(group, member, key.type)
 
@@ -509,7 +534,7 @@ def _updated(
     member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupMember:
     """The member with what the request says; a field that it does not have stays."""
-    names = request.subscribed_topic_names
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout = request.rebalance_timeout_ms
     return replace(
         member,
@@ -522,6 +547,7 @@ def _updated(
             member.subscribed_topic_names if names is None else frozenset(names)
         ),
         server_assignor_name=request.server_assignor or member.server_assignor_name,
+        subscribed_topic_regex=member.subscribed_topic_regex if regex is None else regex,
     )
 
 
@@ -566,6 +592,7 @@ def _described(
         member.client_id,
         member.client_host,
         tuple(sorted(member.subscribed_topic_names)),
+        member.subscribed_topic_regex,
         existing(member.held_partitions),
         existing(target),
     )

@@ -61,11 +61,11 @@ class CurrentAssignmentBuilder:
         kept, removed = _split(
             member.assigned_partitions, lambda partition: partition.topic_id in subscribed
         )
-        if not removed:
-            return member
         pending = {**member.partitions_pending_revocation, **removed}
+        if not removed and (subscribed or pending):
+            return member
         epoch = member.member_epoch
-        if self._owns_any(pending):
+        if pending and self._owns_any(pending):
             return member.in_epoch(epoch, MemberState.UNREVOKED_PARTITIONS, kept, pending)
         return replace(member, previous_member_epoch=epoch, assigned_partitions=kept)
 

@@ -17,6 +17,11 @@ from ...group.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from ..coordinator_executor import (
+    CoordinatorExecutorImpl,
+    ExecutorService,
+    SameThreadExecutor,
+)
 from ..coordinator_loader import CoordinatorLoader
 from ..coordinator_runtime import CoordinatorEventProcessor, CoordinatorRuntime, CoordinatorTimer
 from ..coordinator_shard import CoordinatorResult, CoordinatorShard
@@ -56,6 +61,7 @@ class GroupCoordinatorService:
         topics: TopicsImage,
         config: ConsumerGroupConfig | None = None,
         assignors: Sequence[PartitionAssignor] = ASSIGNORS,
+        executor: ExecutorService | None = None,
     ) -> None:
         self._config = config or ConsumerGroupConfig()
         self._topics = topics
@@ -63,10 +69,19 @@ class GroupCoordinatorService:
         self._clock = clock
         self.runtime = CoordinatorRuntime(self._shard, writer, loader, processor, timer, clock)
         self.timer = EventBasedCoordinatorTimer(timer, self.runtime.schedule_write_operation)
+        self.executor = CoordinatorExecutorImpl(
+            executor or SameThreadExecutor(), self.runtime.schedule_write_operation
+        )
 
     def _shard(self, registry: SnapshotRegistry) -> CoordinatorShard:
         groups = ConsumerGroupManager(
-            registry, self._config, self._topics, self._assignors, self.timer, self._clock
+            registry,
+            self._config,
+            self._topics,
+            self._assignors,
+            self.timer,
+            self._clock,
+            self.executor,
         )
         offsets = OffsetMetadataManager(registry, self._config, groups, self._topics, self._clock)
         return GroupCoordinatorShard(groups, offsets)
@@ -75,11 +90,15 @@ class GroupCoordinatorService:
         """This broker leads the offsets topic: load what it holds."""
         self.runtime.schedule_load_operation(leader_epoch)
 
-    def on_new_metadata_image(self, topic_names: Collection[str]) -> None:
-        """Topics with these names have come, gone or changed."""
+    def on_new_metadata_image(
+        self, topic_names: Collection[str], *, has_new_topics: bool = False
+    ) -> None:
+        """Topics with these names have come, gone or changed; `has_new_topics`: some have come."""
         self._read(
             "UpdateImage",
-            lambda shard, _offset: shard.groups.on_metadata_update(topic_names),
+            lambda shard, _offset: shard.groups.on_metadata_update(
+                topic_names, has_new_topics=has_new_topics
+            ),
             lambda _response: None,
             lambda _error, _text: None,
         )
@@ -202,11 +221,6 @@ class GroupCoordinatorService:
         reason = _reason_against(request)
         if reason:
             return ConsumerGroupHeartbeatResponse(Errors.INVALID_REQUEST, error_message=reason)
-        if request.subscribed_topic_regex:
-            return ConsumerGroupHeartbeatResponse(
-                Errors.INVALID_REGULAR_EXPRESSION,
-                error_message="this coordinator does not resolve regular expressions",
-            )
         names = {assignor.name for assignor in self._assignors}
         if request.server_assignor is not None and request.server_assignor not in names:
             return ConsumerGroupHeartbeatResponse(

@@ -50,6 +50,7 @@ class ConsumerGroupMember:
     rebalance_timeout_ms: int = -1
     subscribed_topic_names: frozenset[str] = frozenset()
     server_assignor_name: str | None = None
+    subscribed_topic_regex: str = ""
     member_epoch: int = 0
     previous_member_epoch: int = 0
     state: MemberState = MemberState.STABLE

@@ -35,7 +35,7 @@ class ConsumerGroupHeartbeatRequest:
         """Whether it has all fields, as of who does not know what was answered before."""
         return (
             self.rebalance_timeout_ms != -1
-            and self.subscribed_topic_names is not None
+            and (self.subscribed_topic_names is not None or self.subscribed_topic_regex is not None)
             and self.topic_partitions is not None
         )
 
@@ -63,6 +63,7 @@ class DescribedConsumerGroupMember:
     client_id: str
     client_host: str
     subscribed_topic_names: tuple[str, ...]
+    subscribed_topic_regex: str
     assignment: Partitions
     target_assignment: Partitions
 

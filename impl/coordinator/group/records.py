@@ -1,4 +1,4 @@
-"""The records of consumer groups in Kafka's binary layout: types 3 and 5 to 8.
+"""The records of consumer groups in Kafka's binary layout: types 3, 5 to 8 and 16.
 
 Source: GroupCoordinatorRecordHelpers, GroupCoordinatorRecordSerde and the schemas of
 ConsumerGroup*Key and ConsumerGroup*Value. A value is flexible (KIP-482): lengths are unsigned
@@ -18,6 +18,7 @@ from ...errors import CorruptRecordException
 from ...types import TopicIdPartition
 from ..coordinator_shard import CoordinatorRecord
 from .member import AssignmentEpochs, ConsumerGroupMember, MemberState, Partitions
+from .regular_expressions import ResolvedRegularExpression
 
 _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
@@ -37,10 +38,12 @@ class RecordType(IntEnum):
     CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA = 6
     CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER = 7
     CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT = 8
+    CONSUMER_GROUP_REGULAR_EXPRESSION = 16
 
 
-_OF_MEMBERS = frozenset(
+_OF_TWO_NAMES = frozenset(
     {
+        RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION,
         RecordType.CONSUMER_GROUP_MEMBER_METADATA,
         RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
         RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
@@ -50,7 +53,8 @@ _OF_MEMBERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupKey:
-    """The key of a record; `member_id` is empty for what is the whole group's."""
+    """The key of a record; `member_id` is empty for what is the whole group's, and the regular
+    expression in the record of one."""
 
     type: RecordType
     group_id: str
@@ -165,7 +169,7 @@ class _FlexibleReader:
 
 
 def _key(type: RecordType, group_id: str, member_id: str = "") -> bytes:
-    names = (group_id, member_id) if type in _OF_MEMBERS else (group_id,)
+    names = (group_id, member_id) if type in _OF_TWO_NAMES else (group_id,)
     encoded = (name.encode() for name in names)
     return _SHORT.pack(type) + b"".join(_SHORT.pack(len(name)) + name for name in encoded)
 
@@ -202,7 +206,7 @@ def new_member_subscription_record(group_id: str, member: ConsumerGroupMember) -
     writer.unsigned(len(member.subscribed_topic_names) + 1)
     for name in sorted(member.subscribed_topic_names):
         writer.string(name)
-    writer.string(None)  # the regular expression
+    writer.string(member.subscribed_topic_regex or None)
     writer.fixed(_INT, member.rebalance_timeout_ms)
     writer.string(member.server_assignor_name)
     writer.tags()
@@ -246,6 +250,28 @@ def _write_partitions(
         epochs = _FlexibleWriter()
         epochs.integers([partitions[partition] for partition in of_topic])
         writer.tags(bytes(epochs.data[_SHORT.size :]) if with_epochs else b"")
+
+
+def new_regular_expression_record(
+    group_id: str, regex: str, resolved: ResolvedRegularExpression
+) -> CoordinatorRecord:
+    """Which topics the regular expression matched."""
+    writer = _FlexibleWriter()
+    writer.unsigned(len(resolved.topics) + 1)
+    for name in sorted(resolved.topics):
+        writer.string(name)
+    writer.fixed(_LONG, resolved.version)
+    writer.fixed(_LONG, resolved.timestamp)
+    writer.tags()
+    key = _key(RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, group_id, regex)
+    return CoordinatorRecord(key, bytes(writer.data))
+
+
+def tombstone_of_regular_expression(group_id: str, regex: str) -> CoordinatorRecord:
+    """Nobody subscribes to the regular expression any more."""
+    return CoordinatorRecord(
+        _key(RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, group_id, regex), None
+    )
 
 
 def tombstones_of_member(group_id: str, member_id: str) -> tuple[CoordinatorRecord, ...]:
@@ -320,7 +346,7 @@ def _read_member(key: ConsumerGroupKey, reader: _FlexibleReader) -> ConsumerGrou
     instance_id, rack_id = reader.nullable_string(), reader.nullable_string()
     client_id, client_host = reader.string(), reader.string()
     names = frozenset(reader.string() for _ in range(reader.unsigned() - 1))
-    reader.nullable_string()  # the regular expression
+    regex = reader.nullable_string() or ""
     rebalance_timeout_ms = reader.fixed(_INT)
     return ConsumerGroupMember(
         key.member_id,
@@ -331,7 +357,15 @@ def _read_member(key: ConsumerGroupKey, reader: _FlexibleReader) -> ConsumerGrou
         rebalance_timeout_ms,
         names,
         reader.nullable_string(),
+        regex,
     )
+
+
+def _read_regular_expression(
+    _key: ConsumerGroupKey, reader: _FlexibleReader
+) -> ResolvedRegularExpression:
+    topics = frozenset(reader.string() for _ in range(reader.unsigned() - 1))
+    return ResolvedRegularExpression(topics, reader.fixed(_LONG), reader.fixed(_LONG))
 
 
 def _read_target(_key: ConsumerGroupKey, reader: _FlexibleReader) -> Partitions:
@@ -369,4 +403,5 @@ _READERS: Mapping[RecordType, Callable[[ConsumerGroupKey, _FlexibleReader], obje
     RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: _read_targets,
     RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: _read_target,
     RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: _read_current,
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: _read_regular_expression,
 }

@@ -12,11 +12,13 @@ from ..coordinator_shard import CoordinatorRecord
 from .assignors import GroupAssignment, MemberSpec, PartitionAssignor, TopicsImage
 from .member import NO_PARTITIONS, ConsumerGroupMember, Partitions
 from .records import new_target_assignment_metadata_record, new_target_assignment_record
+from .regular_expressions import ResolvedRegularExpressions, names_read_by
 
 
 @dataclass(frozen=True, slots=True)
 class TargetAssignmentBuilder:
-    """One computation for a group in an epoch; `target`: the one that there is."""
+    """One computation for a group in an epoch; `target`: the one that there is; `resolved`: what
+    its regular expressions match."""
 
     group_id: str
     group_epoch: int
@@ -24,6 +26,7 @@ class TargetAssignmentBuilder:
     target: Mapping[str, Partitions]
     assignor: PartitionAssignor
     topics: TopicsImage
+    resolved: ResolvedRegularExpressions
 
     def build(self, now_ms: int) -> tuple[tuple[CoordinatorRecord, ...], GroupAssignment]:
         """Records of the members whose part is another one, the epoch's record; and all parts."""
@@ -44,7 +47,7 @@ class TargetAssignmentBuilder:
         former = self.target.get(member.member_id, NO_PARTITIONS)
         return MemberSpec(
             member.instance_id,
-            topic_ids(member.subscribed_topic_names, self.topics),
+            topic_ids(names_read_by(member, self.resolved), self.topics),
             former,
         )
 

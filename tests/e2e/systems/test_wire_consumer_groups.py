@@ -51,7 +51,7 @@ def test_a_gate_with_models_of_kip_848_says_pass(
 class _Reader:
     """A consumer of the client library, and what it was told and given."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, subscribed: str = "topic") -> None:
         from confluent_kafka import Consumer
 
         self.assigned: set[int] = set()
@@ -65,7 +65,7 @@ class _Reader:
                 "enable.auto.commit": False,
             }
         )
-        self.consumer.subscribe(["topic"], on_assign=self._given, on_revoke=self._revoked)
+        self.consumer.subscribe([subscribed], on_assign=self._given, on_revoke=self._revoked)
 
     def _given(self, consumer: Any, partitions: list[Any]) -> None:
         self.assigned |= {partition.partition for partition in partitions}
@@ -123,3 +123,22 @@ def test_consumers_of_a_client_library_join_read_commit_and_leave() -> None:
         assert second.values == [b"late", b"late"], "it goes on where the first one committed"
         second.commit()
         second.consumer.close()
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("confluent_kafka") is None, reason="needs the extra `clients`"
+)
+def test_a_consumer_with_a_regular_expression_is_given_topics_that_appear() -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    with served("--heartbeat-interval-ms", "100") as address:
+        reader = _Reader(address, "^to.*")
+        until(lambda: reader.assigned == {0, 1}, reader)
+
+        admin = AdminClient({"bootstrap.servers": address})
+        for created in admin.create_topics([NewTopic("tower", 3), NewTopic("other", 4)]).values():
+            created.result(SECONDS)
+        until(lambda: len(reader.assigned) > 2, reader)  # ten seconds after the first look
+
+        assert reader.assigned == {0, 1, 2}
+        reader.consumer.close()

@@ -31,6 +31,12 @@ from conformance.systems.wire.consumer.reach import (
     HearOfTopic,
     TopicSizes,
 )
+from conformance.systems.wire.consumer.regexes import (
+    REGEX_STEPS,
+    REGEX_VARIABLES,
+    Resolved,
+    resolved_value,
+)
 from conformance.tla import Action, Fn, Value
 
 _NOTHING: frozenset[int] = frozenset()
@@ -66,6 +72,9 @@ class GroupInside(NamedTuple):
     epoch: int = 0
     assignment_epoch: int = 0
     members: tuple[tuple[str, MemberInside], ...] = ()
+    resolved: Resolved = ()
+    resolution: str = "None"
+    """Of its regular expressions: "None", "Scheduled", "Run"."""
 
 
 OF_MEMBER: Mapping[str, Callable[[MemberInside], Value]] = MappingProxyType(
@@ -101,6 +110,8 @@ class CoordinatorInside(ABC):
 
     of_member: Mapping[str, Callable[[MemberInside], Value]] = OF_MEMBER
     """What of it is observed."""
+    variables: tuple[str, ...] = VARIABLES
+    """All that is observed; of a group with regular expressions more."""
 
     def __init__(self, settings: ConsumerSettings, hear_of_topic: HearOfTopic) -> None:
         self._settings = settings
@@ -110,6 +121,8 @@ class CoordinatorInside(ABC):
         self._commits = 0
         self._sizes = TopicSizes(settings.topics)
         self._known: dict[object, Observation] = {}
+        if settings.regexes:
+            self.variables = (*self.variables, *REGEX_VARIABLES)
 
     # ---- what runs the coordinator decides -------------------------------------------------
 
@@ -124,6 +137,13 @@ class CoordinatorInside(ABC):
     @abstractmethod
     def _expire(self, action: str, member: ConsumerProcess) -> None:
         """Let a timer of the member run out. ActionRefused if it does not run."""
+
+    @abstractmethod
+    def _resolve(self, step: str) -> None:
+        """Let the executor run, its result be written, or time pass: `REGEX_STEPS`.
+
+        ActionRefused if nothing is to be run or written.
+        """
 
     @abstractmethod
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
@@ -161,6 +181,9 @@ class CoordinatorInside(ABC):
         name = action.name
         if name in TOPIC_CHANGES:
             self._hear_of_topic(*self._sizes.change(action))
+            return
+        if name in REGEX_STEPS:
+            self._resolve(name)
             return
         member = self.members[str(action.args[0])]
         if is_of_a_member(action):
@@ -200,11 +223,19 @@ class CoordinatorInside(ABC):
         if known is None:
             values = {
                 **_group_values(group, self.of_member, self.members),
+                **self._regex_values(group),
                 "topics": self._sizes.value,
                 **member_values(members),
             }
             known = self._known[state] = Observation(values)
         return known
+
+    def _regex_values(self, group: GroupInside) -> dict[str, Value]:
+        regexes = self._settings.regexes
+        if not regexes:
+            return {}
+        resolved = resolved_value(regexes, group.resolved)
+        return {"resolved": resolved, "resolution": group.resolution}
 
 
 def _group_values(

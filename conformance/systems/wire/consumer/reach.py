@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from conformance.errors import UserError
+from conformance.systems.wire.consumer.regexes import regexes_of
 from conformance.systems.wire.port import Port, not_offered
 from conformance.tla import Action, Fn, Value
 
@@ -52,13 +53,15 @@ class ModelTopic:
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
     """A model's constants; `instances` by member, None for a dynamic one; `reads` the names of the
-    topics that a member subscribes to as it joins, `maximum_size` of the group."""
+    topics and the regular expressions that a member subscribes to as it joins, `maximum_size` of
+    the group, `regexes` all that occur."""
 
     instances: Mapping[str, str | None]
     topics: tuple[ModelTopic, ...]
     reads: Mapping[str, frozenset[str]]
     maximum_size: int
     names_while_reconciling: bool
+    regexes: frozenset[str] = frozenset()
 
     @property
     def partitions(self) -> int:
@@ -116,6 +119,7 @@ def settings_of(constants: Mapping[str, Value]) -> ConsumerSettings:
         {str(member): frozenset(map(str, _set(names))) for member, names in reads.items()},
         _number(constants["MaxSize"]),
         constants["NamesWhileReconciling"] is True,
+        regexes_of(constants),
     )
 
 
@@ -141,6 +145,8 @@ def beyond(constants: Mapping[str, Value]) -> str:
     settings = settings_of(constants)
     if not all(topic.stays for topic in settings.topics):
         return "its topics change, and nothing shows when a coordinator has heard of that"
+    if settings.regexes:
+        return "a broker resolves regular expressions when it likes, and not when a step says so"
     if settings.maximum_size < len(settings.instances):
         return "its group is full before all have joined, and the limit is the broker's"
     if len(settings.topics) > 1 < len(settings.instances):

@@ -48,6 +48,8 @@ class MemberGroup:
 
     group_id: str
     topics: tuple[ReadTopic, ...]
+    regexes: frozenset[str] = frozenset()
+    """The regular expressions in the model."""
 
     @property
     def topic(self) -> str:
@@ -115,6 +117,8 @@ def heartbeat_request(
     if sent.reads:
         names = {topic.topic for topic in group.topics if topic.of_model.name in sent.reads}
         fields["subscribed_topic_names"] = tuple(sorted(names))
+        if group.regexes:
+            fields["subscribed_topic_regex"] = "".join(group.regexes & sent.reads)
     return make(
         module.ConsumerGroupHeartbeatRequest,
         group_id=group.group_id,

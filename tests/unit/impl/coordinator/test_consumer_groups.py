@@ -59,12 +59,16 @@ class Topics:
 
     def __init__(self) -> None:
         self.sizes = dict.fromkeys(IDS.values(), 2)
+        self.version = 1
 
     def topic_id(self, name: str) -> str | None:
         return IDS.get(name)
 
     def num_partitions(self, topic_id: str) -> int:
         return self.sizes.get(topic_id, 0)
+
+    def topic_names(self) -> frozenset[str]:
+        return frozenset(name for name, id in IDS.items() if self.sizes.get(id))
 
 
 class Timer:
@@ -198,7 +202,7 @@ class Coordinator:
         (replace(JOIN, member_epoch=-2), Errors.INVALID_REQUEST),
         (replace(JOIN, member_epoch=-3), Errors.INVALID_REQUEST),
         (replace(JOIN, server_assignor="mine"), Errors.UNSUPPORTED_ASSIGNOR),
-        (replace(JOIN, subscribed_topic_regex="t.*"), Errors.INVALID_REGULAR_EXPRESSION),
+        (replace(JOIN, subscribed_topic_regex="t("), Errors.INVALID_REGULAR_EXPRESSION),
         (replace(JOIN, member_epoch=1), Errors.GROUP_ID_NOT_FOUND),
         (replace(JOIN, member_epoch=-1), Errors.GROUP_ID_NOT_FOUND),
     ],

@@ -11,7 +11,10 @@ import org.apache.kafka.common.message.ConsumerGroupDescribeResponseData;
 final class ConsumerGroupView {
   private ConsumerGroupView() {}
 
-  /** [group epoch, assignment epoch, members]; null where there is no group. */
+  /**
+   * [group epoch, assignment epoch, members, [regular expression, topics], its resolution]; null where
+   * there is no group.
+   */
   static void write(JsonGenerator out, ShardCoordinator coordinator, String id) throws IOException {
     Object group = coordinator.group(id);
     if (group == null) {
@@ -26,6 +29,27 @@ final class ConsumerGroupView {
       member(out, coordinator, group, member);
     }
     out.writeEndArray();
+    resolved(out, group);
+    out.writeString(coordinator.resolution(id));
+    out.writeEndArray();
+  }
+
+  private static void resolved(JsonGenerator out, Object group) throws IOException {
+    out.writeStartArray();
+    for (Map.Entry<?, ?> each : ((Map<?, ?>) Kafka.call(group, "resolvedRegularExpressions")).entrySet()) {
+      out.writeStartArray();
+      out.writeString((String) each.getKey());
+      names(out, Kafka.get(each.getValue(), "topics"));
+      out.writeEndArray();
+    }
+    out.writeEndArray();
+  }
+
+  private static void names(JsonGenerator out, Object names) throws IOException {
+    out.writeStartArray();
+    for (Object name : (Collection<?>) names) {
+      out.writeString((String) name);
+    }
     out.writeEndArray();
   }
 
@@ -46,6 +70,10 @@ final class ConsumerGroupView {
     out.writeStartArray();
     for (Object name : (Collection<?>) Kafka.call(member, "subscribedTopicNames")) {
       out.writeString((String) name);
+    }
+    String regex = (String) Kafka.call(member, "subscribedTopicRegex");
+    if (regex != null && !regex.isEmpty()) {
+      out.writeString(regex);
     }
     out.writeEndArray();
     out.writeEndArray();

@@ -27,6 +27,7 @@ final class GroupTopics {
 
   private final List<Topic> topics;
   private MetadataImage image;
+  private long version;
 
   GroupTopics(List<Topic> topics, MetadataImage image) {
     this.topics = topics;
@@ -59,7 +60,7 @@ final class GroupTopics {
         delta.replay(new RemoveTopicRecord().setTopicId(topic.id));
       }
     }
-    image = delta.apply(MetadataProvenance.EMPTY);
+    image = delta.apply(next());
     delta = delta();
     for (Topic topic : topics) {
       grow(delta, topic, 0, topic.size);
@@ -88,8 +89,17 @@ final class GroupTopics {
   }
 
   private MetadataDelta after(MetadataDelta delta) {
-    image = delta.apply(MetadataProvenance.EMPTY);
+    image = delta.apply(next());
     return delta;
+  }
+
+  /** Each image is of a later offset of the metadata log: regular expressions are resolved by it. */
+  private MetadataProvenance next() {
+    version++;
+    return (MetadataProvenance)
+        Kafka.wire(
+            MetadataProvenance.class,
+            type -> type == long.class ? (Object) version : type == int.class ? (Object) 0 : (Object) true);
   }
 
   private int size(Topic topic) {

@@ -52,6 +52,9 @@ final class Groups {
       case "group_fire" -> fire(Coordinator.Kind.valueOf(command.get("kind").asText()), command.get("member"));
       case "group_topic" ->
           ((ShardCoordinator) current).topicBecomes(command.get("topic").asInt(), command.get("size").asInt());
+      case "group_run_task" -> ((ShardCoordinator) current).events().runTask();
+      case "group_release_task" -> ((ShardCoordinator) current).events().release();
+      case "group_sleep" -> topic.process.clock.sleep(command.get("ms").asLong());
       case "group_fail_over" -> failOver();
       case "group_delete" -> delete();
       case "group_view" -> {

@@ -2,9 +2,7 @@ package kconform;
 
 import java.lang.reflect.Method;
 import java.lang.reflect.Type;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -41,6 +39,7 @@ final class ShardCoordinator implements Coordinator {
   private final ChosenAssignor assignor;
   private final Object service;
   private final Object runtime;
+  private final ShardEvents events;
 
   ShardCoordinator(OffsetsTopic topic, Object config, List<GroupTopics.Topic> read) {
     this.topic = topic;
@@ -50,7 +49,7 @@ final class ShardCoordinator implements Coordinator {
     assignor = new ChosenAssignor(Kafka.call(config, "groupCoordinatorConfig"), topics);
     service = build();
     runtime = Kafka.get(service, "runtime");
-    runAtOnce();
+    events = new ShardEvents(runtime);
     Kafka.call(service, "startup", (IntSupplier) () -> 1);
     hearOfTopics();
   }
@@ -147,44 +146,10 @@ final class ShardCoordinator implements Coordinator {
         : Kafka.call(config, Character.toLowerCase(name.charAt(0)) + name.substring(1));
   }
 
-  /** Takes the place of the threads: an event is run at once, or after the one that made it. */
-  private void runAtOnce() {
-    Object threads = Kafka.get(runtime, "processor");
-    Deque<Object> waiting = new ArrayDeque<>();
-    boolean[] running = new boolean[1];
-    Object loop =
-        Kafka.play(
-            Kafka.fieldType(runtime, "processor"),
-            (proxy, method, arguments) -> {
-              switch (method.getName()) {
-                case "enqueueLast" -> waiting.addLast(arguments[0]);
-                case "enqueueFirst" -> waiting.addFirst(arguments[0]);
-                default -> {}
-              }
-              drain(waiting, running);
-              return null;
-            });
-    Kafka.set(runtime, "processor", loop);
-    Kafka.call(threads, "close");
-  }
-
-  private static void drain(Deque<Object> waiting, boolean[] running) {
-    if (running[0]) {
-      return;
-    }
-    running[0] = true;
-    try {
-      while (!waiting.isEmpty()) {
-        EventQueue.runNow(waiting.removeFirst());
-      }
-    } finally {
-      running[0] = false;
-    }
-  }
-
   /** This one: all that it has of a partition goes with its resignation, and topics are as at first. */
   @Override
   public Coordinator afresh() {
+    events.clear();
     if (changed) {
       delta = topics.reset();
       hearOfTopics();
@@ -217,8 +182,23 @@ final class ShardCoordinator implements Coordinator {
 
   /** What is loaded of the partition; null if nothing is. */
   private Object shard() {
-    Object context = ((Map<?, ?>) Kafka.get(runtime, "coordinators")).get(OffsetsTopic.PARTITION);
+    Object context = context();
     return context == null ? null : Kafka.call(Kafka.get(context, "coordinator"), "coordinator");
+  }
+
+  private Object context() {
+    return ((Map<?, ?>) Kafka.get(runtime, "coordinators")).get(OffsetsTopic.PARTITION);
+  }
+
+  /** The executor and what it has to do. */
+  ShardEvents events() {
+    return events;
+  }
+
+  /** Where the resolution of a group's regular expressions is: None, Scheduled, Run. */
+  String resolution(String group) {
+    boolean isScheduled = (boolean) Kafka.call(Kafka.get(context(), "executor"), "isScheduled", group + "-regex");
+    return isScheduled ? events.hasRun() ? "Run" : "Scheduled" : "None";
   }
 
   /** Decides the targets of groups of KIP-848. */
