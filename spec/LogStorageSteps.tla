@@ -183,7 +183,7 @@ Appended(s, epoch) ==
                  [active EXCEPT !.records = Append(active.records, epoch)]])
 
 \* UnifiedLog.maybeIncrementLogStartOffset, at most up to the high watermark. Kafka's
-\* updateLogStartOffset lifts a recovery point that is below it; see the model of it.
+\* updateLogStartOffset lifts a recovery point that is below it, at a load too; see the model of it.
 RecoveryPointAtLogStart(rp, offset) == rp
 
 WithLogStart(s, offset) ==
@@ -516,11 +516,11 @@ Loaded(clean) ==
   LET segs  == LoadedSegments(clean)
       end   == EndOf(segs)
       cache == LoadedCache(clean)
+      start == Max(FileOffset(logStartFile), segs[1].base)
       new   == [segments |-> segs,
-                start |-> Max(FileOffset(logStartFile), segs[1].base),
-                hw |-> Max(Max(FileOffset(logStartFile), segs[1].base),
-                           Min(FileOffset(highWatermarkFile), end)),
-                rp |-> LoadedRecoveryPoint(clean, end),
+                start |-> start,
+                hw |-> Max(start, Min(FileOffset(highWatermarkFile), end)),
+                rp |-> RecoveryPointAtLogStart(LoadedRecoveryPoint(clean, end), start),
                 cache |-> cache, tasks |-> <<>>, arguments |-> <<>>, deleted |-> {},
                 file |-> IF cache = <<>> THEN cache ELSE epochFile]
   IN  WithEpochsFrom(WithEpochsBelow(WithoutLost(new, clean), end), FileOffset(logStartFile))
