@@ -176,7 +176,12 @@ MUTANTS: dict[str, tuple[str, str, tuple[str, ...], dict[str, str]]] = {
         {},
     ),
     "KAFKA-20310": ("transaction/ids-fail-over", "transaction/mutant-ids-not-stored", (), {}),
-    "flush-after-truncation": ("storage/truncation", "storage/mutant-flushed-up-to", (), {}),
+    "flush-after-truncation": (
+        "storage/truncation",
+        "storage/mutant-torn-behind-truncation",
+        (),
+        {},
+    ),
     "log-start-lifts-recovery-point": (
         "storage/log-start",
         "storage/mutant-recovery-point-at-log-start",

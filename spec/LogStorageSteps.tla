@@ -482,7 +482,7 @@ LosePower(i, kept, torn) ==
 (***************************************************************************)
 FileOffset(o) == Max(0, o)
 
-\* From the recovery point on each segment is checked, and what follows a bad one goes.
+\* From the recovery point on each segment is checked: a torn batch is cut, and what follows goes.
 IsChecked(i, clean) ==
   ~clean /\ (i = Len(segments) \/ segments[i + 1].base > FileOffset(recoveryPointFile))
 
@@ -490,7 +490,7 @@ KeptBehind(bad) == IF bad = {} THEN Len(segments) ELSE Smallest(bad)
 
 Sound(clean) ==
   LET bad == {i \in 1..Len(segments) : IsChecked(i, clean) /\ segments[i].torn}
-  IN  [i \in 1..KeptBehind(bad) |-> [segments[i] EXCEPT !.torn = FALSE]]
+  IN  [i \in 1..KeptBehind(bad) |-> [segments[i] EXCEPT !.torn = @ /\ ~IsChecked(i, clean)]]
 
 \* A log that ends before its checkpointed start begins anew there.
 LoadedSegments(clean) ==
