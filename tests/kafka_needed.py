@@ -45,8 +45,8 @@ WITHOUT_JUNIT = frozenset(
         "log-start-lifts-recovery-point",
     }
 )
-"""Deviations of which no JUnit test can be written: of brokers at a port, and of the log cleaner and
-a log on its disk, for whose protocols conformance/systems/kafka/junit has no scene."""
+"""Deviations of which no JUnit test can be written: of brokers at a port, and of the log cleaner
+and a log on its disk, for whose protocols conformance/systems/kafka/junit has no scene."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

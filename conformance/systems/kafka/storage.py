@@ -1,8 +1,8 @@
 """The system under test: Kafka's own log on a real disk, driven by LogStorage.tla's actions.
 
-LogManager, ReplicaManager, UnifiedLog, LogLoader and the fetcher's steps are Kafka's (java/storage).
-The scheduler keeps each task until an action names it, and the channels of segment files count what
-an fsync has covered.
+LogManager, ReplicaManager, UnifiedLog, LogLoader and the fetcher's steps are Kafka's
+(java/storage). The scheduler keeps each task until an action names it, and the channels of segment
+files count what an fsync has covered.
 """
 
 from __future__ import annotations
