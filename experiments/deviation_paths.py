@@ -176,6 +176,18 @@ MUTANTS: dict[str, tuple[str, str, tuple[str, ...], dict[str, str]]] = {
         {},
     ),
     "KAFKA-20310": ("transaction/ids-fail-over", "transaction/mutant-ids-not-stored", (), {}),
+    "flush-after-truncation": (
+        "storage/truncation",
+        "storage/mutant-torn-behind-truncation",
+        (),
+        {},
+    ),
+    "log-start-lifts-recovery-point": (
+        "storage/log-start",
+        "storage/mutant-recovery-point-at-log-start",
+        (),
+        {},
+    ),
     "KAFKA-17076": (
         "compaction/late-follower",
         "compaction/mutant-last-batch-dropped",

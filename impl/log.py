@@ -386,13 +386,15 @@ class Log:
     ) -> None:
         """Remove everything; the next record gets `new_offset`."""
         with self._lock:
-            delete_segment_files(self._segments, self._scheduler)
+            # Two tasks: LocalLog makes the new segment between them, and is never without one.
+            delete_segment_files(self._segments[:-1], self._scheduler)
+            delete_segment_files(self._segments[-1:], self._scheduler)
             self._segments = [LogSegment(self._disk, self.directory, new_offset)]
             if self.leader_epoch_cache is not None:
                 self.leader_epoch_cache.clear_and_flush()
             self._log_end_offset = new_offset
             self._log_start_offset = new_offset if log_start_offset is None else log_start_offset
-            self._recovery_point = new_offset
+            self._recovery_point = min(new_offset, self._recovery_point)
             self.producer_state_manager.truncate_fully_and_start_at(new_offset)
             # KAFKA-9491: the high watermark must not stay below the new log start.
             self.update_high_watermark(new_offset)

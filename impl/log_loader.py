@@ -1,8 +1,9 @@
 """Makes a log from what its directory holds, whole or after a crash.
 
 Source: LogLoader. Segments from the recovery point on are checked batch by batch and cut at the
-first bad one; the epoch cache is healed to what the log holds, and the producers' state is read
-from their newest snapshot and the log behind it.
+first bad one; the files behind it are removed later, as any file is. The epoch cache is healed to
+what the log holds, and the producers' state is read from their newest snapshot and the log behind
+it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from .concurrency import Concurrency
 from .disk import Disk
 from .leader_epoch_file_cache import LeaderEpochFileCache
 from .log import Log, open_epoch_cache
-from .log_segment import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, LogSegment
+from .log_segment import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    SWAP_SUFFIX,
+    LogSegment,
+    delete_segment_files,
+)
 from .log_types import LogConfig
 from .producer_state.producer_state_manager import (
     ProducerStateManager,
@@ -51,10 +58,10 @@ def load_log(
     cache = _epoch_cache(directory, disk, scheduler, concurrency, config)
     _remove_left_files(directory, disk)
     _complete_swaps(directory, disk)
-    segments = _load_segments(directory, disk, recovery_point, had_clean_shutdown, cache)
+    segments, behind = _load_segments(directory, disk, recovery_point, had_clean_shutdown, cache)
+    delete_segment_files(behind, scheduler)
     if not segments or segments[-1].next_offset < log_start_offset:
-        for segment in segments:
-            segment.delete()
+        delete_segment_files(segments, scheduler)
         if cache is not None and not cache.is_empty():
             cache.clear_and_flush()
         segments = [LogSegment(disk, directory, log_start_offset)]
@@ -137,14 +144,16 @@ def _load_segments(
     recovery_point: int,
     had_clean_shutdown: bool,
     cache: LeaderEpochFileCache | None,
-) -> list[LogSegment]:
+) -> tuple[list[LogSegment], list[LogSegment]]:
+    """The segments of the log, and those that follow a cut: they are no continuation of it."""
     bases = _bases(directory, disk)
     segments: list[LogSegment] = []
+    behind: list[LogSegment] = []
     broken = False
     for index, base in enumerate(bases):
         segment = LogSegment(disk, directory, base)
         if broken:
-            segment.delete()  # what follows a cut is not a continuation of it
+            behind.append(segment)
             continue
         upper = bases[index + 1] if index + 1 < len(bases) else None
         unflushed = not had_clean_shutdown and (upper is None or upper > recovery_point)
@@ -152,7 +161,7 @@ def _load_segments(
         segments.append(segment)
         if unflushed and cache is not None:
             _recover_epochs(segment, cache)
-    return segments
+    return segments, behind
 
 
 def _recover_epochs(segment: LogSegment, cache: LeaderEpochFileCache) -> None:

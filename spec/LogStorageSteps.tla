@@ -161,11 +161,15 @@ WithoutFiles(s, bases) ==
   IF bases = {} THEN s
   ELSE Scheduled([s EXCEPT !.deleted = s.deleted \union bases], "delete-file", NoOffset, bases)
 
+\* LocalLog.updateLogEndOffset: a recovery point above the log end comes down to it. There is none,
+\* as long as FlushedUpTo is what it is.
+WithEnd(s) == [s EXCEPT !.rp = Min(s.rp, EndOf(s.segments))]
+
 \* UnifiedLog.roll
 Rolled(s) ==
   LET end == EndOf(s.segments)
   IN  IF Last(s.segments).base = end THEN s
-      ELSE Scheduled([s EXCEPT !.segments = Append(s.segments, EmptySegment(end))],
+      ELSE Scheduled(WithEnd([s EXCEPT !.segments = Append(s.segments, EmptySegment(end))]),
                      "flush-log", end, {})
 
 \* UnifiedLog.append, of one record: the epoch's entry, the roll, the record.
@@ -175,11 +179,11 @@ Appended(s, epoch) ==
   LET assigned == WithEpoch(s, epoch, EndOf(s.segments))
       rolled   == IF IsFull(Last(s.segments)) THEN Rolled(assigned) ELSE assigned
       active   == Last(rolled.segments)
-  IN  [rolled EXCEPT !.segments[Len(rolled.segments)] =
-         [active EXCEPT !.records = Append(active.records, epoch)]]
+  IN  WithEnd([rolled EXCEPT !.segments[Len(rolled.segments)] =
+                 [active EXCEPT !.records = Append(active.records, epoch)]])
 
 \* UnifiedLog.maybeIncrementLogStartOffset, at most up to the high watermark. Kafka's
-\* updateLogStartOffset lifts a recovery point that is below it; see the model of it.
+\* updateLogStartOffset lifts a recovery point that is below it, at a load too; see the model of it.
 RecoveryPointAtLogStart(rp, offset) == rp
 
 WithLogStart(s, offset) ==
@@ -219,20 +223,24 @@ AfterLogStart(s) == WithoutSegments(s, Deletable(s, LAMBDA i : BelowLogStart(s, 
 AfterSize(s)     == WithoutSegments(s, Deletable(s, LAMBDA i : IsSurplus(s, i)))
 AfterTime(s)     == WithoutSegments(s, Deletable(s, LAMBDA i : IsOld(s, i)))
 
-\* UnifiedLog.truncateTo: what is cut is neither committed nor flushed any more.
+\* UnifiedLog.truncateTo: what is cut is neither committed nor flushed any more. At the log end only
+\* an epoch without records goes (KAFKA-10706).
 LoweredRecoveryPoint(rp, offset) == Min(rp, offset)
 
 TruncatedTo(s, offset) ==
   LET kept == CutSegments(s.segments, offset)
       cut  == WithoutFiles([s EXCEPT !.segments = kept, !.rp = LoweredRecoveryPoint(s.rp, offset)],
                            Bases(s.segments) \ Bases(kept))
-  IN  WithEpochsBelow(cut, offset)
+  IN  WithEpochsBelow(IF offset = EndOf(s.segments) THEN s ELSE cut, offset)
 
-\* UnifiedLog.truncateFullyAndStartAt: the cache's file is cleared at once.
+\* UnifiedLog.truncateFullyAndStartAt: the last segment goes by itself, for the new one is made before
+\* that. The cache's file is cleared at once. The recovery point stays where it was, below the new
+\* log: there is nothing to flush up to it.
 StartedAnew(s, offset) ==
-  LET emptied == WithoutFiles(s, Bases(s.segments))
-  IN  [emptied EXCEPT !.segments = <<EmptySegment(offset)>>, !.start = offset, !.hw = offset,
-                      !.rp = offset, !.cache = <<>>, !.file = <<>>]
+  LET front   == SubSeq(s.segments, 1, Len(s.segments) - 1)
+      emptied == WithoutFiles(WithoutFiles(s, Bases(front)), {Last(s.segments).base})
+  IN  WithEnd([emptied EXCEPT !.segments = <<EmptySegment(offset)>>, !.start = offset,
+                              !.hw = offset, !.cache = <<>>, !.file = <<>>])
 
 (***************************************************************************)
 (* Parts of actions.                                                       *)
@@ -303,8 +311,8 @@ LearnLogStart(o) ==
   /\ LogStep(WithLogStart(Now, o))
   /\ UNCHANGED aged
 
-\* LogManager.truncateTo: the log, then the recovery point's checkpoint. At the log end only an epoch
-\* without records goes (KAFKA-10706), and nothing is checkpointed.
+\* LogManager.truncateTo: the log, then the recovery point's checkpoint. At the log end nothing is
+\* checkpointed.
 CheckpointedAtTruncation(s) == s.rp
 
 Truncate(o) ==
@@ -474,7 +482,7 @@ LosePower(i, kept, torn) ==
 (***************************************************************************)
 FileOffset(o) == Max(0, o)
 
-\* From the recovery point on each segment is checked, and what follows a bad one goes.
+\* From the recovery point on each segment is checked: a torn batch is cut, and what follows goes.
 IsChecked(i, clean) ==
   ~clean /\ (i = Len(segments) \/ segments[i + 1].base > FileOffset(recoveryPointFile))
 
@@ -482,7 +490,7 @@ KeptBehind(bad) == IF bad = {} THEN Len(segments) ELSE Smallest(bad)
 
 Sound(clean) ==
   LET bad == {i \in 1..Len(segments) : IsChecked(i, clean) /\ segments[i].torn}
-  IN  [i \in 1..KeptBehind(bad) |-> [segments[i] EXCEPT !.torn = FALSE]]
+  IN  [i \in 1..KeptBehind(bad) |-> [segments[i] EXCEPT !.torn = @ /\ ~IsChecked(i, clean)]]
 
 \* A log that ends before its checkpointed start begins anew there.
 LoadedSegments(clean) ==
@@ -494,20 +502,28 @@ LoadedCache(clean) ==
 LoadedRecoveryPoint(clean, end) ==
   IF clean THEN end ELSE Min(FileOffset(recoveryPointFile), end)
 
-\* What was deleted later is deleted now. The cache is cut at the log start's checkpoint, which may
+\* LogLoader.removeAndDeleteSegmentsAsync: what a load gives up goes later, as any file does. First
+\* the segments behind a bad one, then all of a log that ends before its checkpointed start.
+WithoutLost(s, clean) ==
+  LET sound  == Sound(clean)
+      behind == Bases(segments) \ Bases(sound)
+  IN  WithoutFiles(WithoutFiles(s, behind),
+                   IF EndOf(sound) < logStartFile THEN Bases(sound) ELSE {})
+
+\* What was to be deleted is deleted now. The cache is cut at the log start's checkpoint, which may
 \* be less than the log start.
 Loaded(clean) ==
   LET segs  == LoadedSegments(clean)
       end   == EndOf(segs)
       cache == LoadedCache(clean)
+      start == Max(FileOffset(logStartFile), segs[1].base)
       new   == [segments |-> segs,
-                start |-> Max(FileOffset(logStartFile), segs[1].base),
-                hw |-> Max(Max(FileOffset(logStartFile), segs[1].base),
-                           Min(FileOffset(highWatermarkFile), end)),
-                rp |-> LoadedRecoveryPoint(clean, end),
+                start |-> start,
+                hw |-> Max(start, Min(FileOffset(highWatermarkFile), end)),
+                rp |-> RecoveryPointAtLogStart(LoadedRecoveryPoint(clean, end), start),
                 cache |-> cache, tasks |-> <<>>, arguments |-> <<>>, deleted |-> {},
                 file |-> IF cache = <<>> THEN cache ELSE epochFile]
-  IN  WithEpochsFrom(WithEpochsBelow(new, end), FileOffset(logStartFile))
+  IN  WithEpochsFrom(WithEpochsBelow(WithoutLost(new, clean), end), FileOffset(logStartFile))
 
 \* KAFKA-10471: the mark goes before anything is loaded.
 MarkAfterLoad == FALSE

@@ -22,6 +22,7 @@ DRIVEN = frozenset(
         "GroupMembership",
         "IdempotentProduce",
         "LogCompaction",
+        "LogStorage",
         "MixedGroup",
         "Replication",
         "ReplicationInterruptedFetches",
@@ -35,10 +36,17 @@ DRIVEN = frozenset(
 )
 """The specifications that Kafka's classes take."""
 WITHOUT_JUNIT = frozenset(
-    {"max-timestamp-deleted", "stable-below-start", "KAFKA-17076", "KAFKA-20452"}
+    {
+        "max-timestamp-deleted",
+        "stable-below-start",
+        "KAFKA-17076",
+        "KAFKA-20452",
+        "flush-after-truncation",
+        "log-start-lifts-recovery-point",
+    }
 )
-"""Deviations of which no JUnit test can be written: of brokers at a port, and of the log cleaner,
-for whose protocol conformance/systems/kafka/junit has no scene."""
+"""Deviations of which no JUnit test can be written: of brokers at a port, and of the log cleaner
+and a log on its disk, for whose protocols conformance/systems/kafka/junit has no scene."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

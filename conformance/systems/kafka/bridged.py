@@ -21,7 +21,7 @@ class BridgedSystem:
     """
 
     numbered: ClassVar[str] = "Brokers"
-    """The constant whose members the bridge knows by their numbers."""
+    """The constant whose members the bridge knows by their numbers; empty: there is only one."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class BridgedSystem:
         view: str,
         observed: Callable[[tuple[str, ...], bytes], Observation],
     ) -> None:
-        names = constants[self.numbered]
+        names = constants[self.numbered] if self.numbered else frozenset()
         if not isinstance(names, frozenset):
             raise UserError(f"{self.numbered} must be a set.")
         self._channel = channel

@@ -24,6 +24,7 @@ from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.producer import KafkaProducerSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.share import KafkaShareSystem
+from conformance.systems.kafka.storage import KafkaStorageSystem
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.kafka.transactional_log import KafkaTransactionalLogSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed, SystemUnderTest
@@ -52,6 +53,7 @@ _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
 _PRODUCER = "TransactionManager"
 _COMPACTION = "LogCompaction"
+_STORAGE = "LogStorage"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
@@ -64,6 +66,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "DeliveryLimit": _SHARE,
     "BatchErrors": _PRODUCER,
     "KeepsLastBatch": _COMPACTION,
+    "RetainedRecords": _STORAGE,
     "Policy": _MIXED_GROUPS,
 }
 """Constants that models of one specification have, and others do not."""
@@ -85,6 +88,7 @@ KafkaDriven = (
     | KafkaShareSystem
     | KafkaProducerSystem
     | KafkaCompactionSystem
+    | KafkaStorageSystem
     | SystemUnderTest
 )
 """What of a release is driven."""
@@ -191,8 +195,9 @@ class KafkaFactory:
             raise
 
     def steps_a_second(self, specification: str) -> float:
-        """On two cores of 2026: coordinators of groups are quicker than brokers with disks."""
-        return 2_000.0 if specification == _GROUPS else 1_000.0
+        """On two cores of 2026: coordinators of groups are quicker than brokers with disks, and
+        these than brokers that start again all the time."""
+        return {_GROUPS: 2_000.0, _STORAGE: 500.0}.get(specification, 1_000.0)
 
     def make_ready(self, tell: Tell) -> None:
         """Fetch the jars and compile the bridge, those of the Java client too."""
@@ -217,7 +222,7 @@ class KafkaFactory:
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
-        if specification == _TRANSACTIONAL_LOG:
+        if specification in (_TRANSACTIONAL_LOG, _STORAGE):
             return ""
         if specification == _PRODUCER:
             return self._without_version_2(constants)
@@ -381,6 +386,7 @@ _SHARE_COMMANDS: Final = (
 
 _PRODUCER_COMMANDS: Final = ({"command": "producer_reset", "version2": False},)
 _COMPACTION_COMMANDS: Final = ({"command": "compaction_reset", "replicas": 1, "leader": 1},)
+_STORAGE_COMMANDS: Final = ({"command": "storage_reset", "segment": 1, "retained": -1},)
 
 _AllBridged = (
     KafkaRuntimeSystem
@@ -389,6 +395,7 @@ _AllBridged = (
     | KafkaShareSystem
     | KafkaProducerSystem
     | KafkaCompactionSystem
+    | KafkaStorageSystem
 )
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
@@ -398,6 +405,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),
     _PRODUCER: (KafkaProducerSystem, _PRODUCER_COMMANDS),
     _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),
+    _STORAGE: (KafkaStorageSystem, _STORAGE_COMMANDS),
 }
 """By specification of which every action is one command: the system, and what a bridge is asked
 first."""

@@ -59,7 +59,7 @@ def test_random_walks_agree_with_the_known_deviations(
     assert result.passed == 25
 
 
-HERE = {"LogCompaction", "Replication", "SharePartition", "Transactions"}
+HERE = {"LogCompaction", "LogStorage", "Replication", "SharePartition", "Transactions"}
 """The other specifications' rows are asked where their systems have their tests."""
 
 
@@ -81,7 +81,8 @@ def test_the_table_of_deviations_is_what_the_classes_do(context: Context, versio
 
 
 OF_ANY_MODEL = (
-    *("CoordinatorStore", "MixedGroup", "SharePartition", "TransactionManager", "Transactions"),
+    *("CoordinatorStore", "LogStorage", "MixedGroup", "SharePartition"),
+    *("TransactionManager", "Transactions"),
 )
 """Of these a deviation names the formulas that it breaks in any of its models."""
 

@@ -50,7 +50,14 @@ FAULTS = {
     "old-sync": "group/static-absent-2m",
     "joined-early": "group/protocols-2m",
 }
-"""Each fault of plant/Plant.java, and a suite that finds it."""
+"""Faults of plant/Plant.java, each with a suite that finds it in the recommended time."""
+
+OF_THE_DISK = {
+    "flushes-nothing": "storage/recovery",
+    "kept-behind-torn": "storage/recovery",
+    "mark-survives-load": "storage/stops",
+}
+"""The others."""
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +80,9 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     CHANNELS.close()
 
 
-@pytest.mark.parametrize(("fault", "model"), FAULTS.items(), ids=FAULTS)
+@pytest.mark.parametrize(
+    ("fault", "model"), [*FAULTS.items(), *OF_THE_DISK.items()], ids=[*FAULTS, *OF_THE_DISK]
+)
 def test_a_plain_fault_is_found(
     build: Path, monkeypatch: pytest.MonkeyPatch, fault: str, model: str
 ) -> None:

@@ -307,7 +307,7 @@ def test_a32_full_truncation_raises_the_high_watermark() -> None:
     log.truncate_fully_and_start_at(20)
 
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (20, 20, 20)
-    assert (log.recovery_point, epochs_of(log)) == (20, [])
+    assert (log.recovery_point, epochs_of(log)) == (0, [])
 
 
 @pytest.mark.parametrize(

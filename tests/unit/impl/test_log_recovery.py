@@ -73,10 +73,14 @@ def test_corrupt_unflushed_batch_cuts_the_log_and_drops_later_segments() -> None
     file.truncate(0)
     file.append(bytes(content))
 
-    recovered = make_log(disk)
+    tasks = DeferredScheduler()
+    recovered = make_log(disk, scheduler=tasks)
 
     assert (recovered.log_end_offset, recovered.number_of_segments) == (1, 1)
     assert epochs_of(recovered) == [(0, 0)]
+    assert [name for name in disk.names("logs/topic-0") if name.endswith(".log.deleted")]
+    tasks.run_pending()
+    assert not [name for name in disk.names("logs/topic-0") if name.endswith(".log.deleted")]
 
 
 def test_flushed_segments_are_not_checked_again() -> None:

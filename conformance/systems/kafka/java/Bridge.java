@@ -47,6 +47,7 @@ public final class Bridge {
   private SharePartitions shares;
   private final TransactionalProducer producer = new TransactionalProducer();
   private CompactedLogs compactedLogs;
+  private StorageEvents storageEvents;
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -155,6 +156,9 @@ public final class Bridge {
     if (name.startsWith(CompactedLogs.PREFIX)) {
       return compactedLogs().run(name, command);
     }
+    if (name.startsWith(StorageEvents.PREFIX)) {
+      return storageEvents().run(name, command);
+    }
     switch (name) {
       case "hello" -> {
         return json.writeValueAsString((String) Kafka.callStatic(Kafka.type("AppInfoParser"), "getVersion"));
@@ -232,6 +236,13 @@ public final class Bridge {
       compactedLogs = new CompactedLogs(folder);
     }
     return compactedLogs;
+  }
+
+  private StorageEvents storageEvents() {
+    if (storageEvents == null) {
+      storageEvents = new StorageEvents(folder);
+    }
+    return storageEvents;
   }
 
   private String step(String name, Broker broker, JsonNode command) throws Exception {

@@ -14,7 +14,6 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.IntFunction;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.server.common.MetadataVersion;
 
 /** One broker under test: its process of now, its fetchers, its round trip, its AlterPartition. */
@@ -40,7 +39,7 @@ final class Broker {
   Trip trip;
 
   Broker(int id, File directory, List<Integer> brokers, MetadataVersion version) {
-    this.host = new BrokerProcess.Host(id, directory, brokers);
+    this.host = new BrokerProcess.Host(id, directory);
     this.brokers = brokers;
     this.version = version;
   }
@@ -106,9 +105,7 @@ final class Broker {
     if (record.leader() != process.id && record.leader() >= 0) {
       fetcher(record.leader()).install();
     }
-    MetadataDelta delta = process.metadata.partition(record);
-    Object image = process.metadata.publish(delta);
-    Kafka.call(process.replicaManager, "applyDelta", delta.topicsDelta(), image);
+    process.hear(record);
   }
 
   /**

@@ -11,8 +11,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.server.common.DirectoryEventHandler;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.util.Scheduler;
@@ -24,12 +26,13 @@ final class BrokerProcess {
   final int id;
   /** The registration's: threads of the fetchers ask for it, too. */
   volatile long epoch;
-  final Virtual.Clock clock = new Virtual.Clock();
+  final Virtual.Clock clock;
   final Object logManager;
   final Object replicaManager;
   final Object fetchers;
   final Metadata metadata;
   private final Host host;
+  private final Scheduler scheduler;
   /** Handlers of fetches that are read and not counted yet, by follower. */
   private final Map<Integer, Stepping> uncounted = new java.util.HashMap<>();
 
@@ -44,17 +47,27 @@ final class BrokerProcess {
     private final Map<String, Object> purgatories = new java.util.HashMap<>();
     private final Virtual.NoTimer deleteRecords = new Virtual.NoTimer();
 
-    Host(int id, File directory, List<Integer> brokers) {
+    Host(int id, File directory) {
+      this(id, directory, Map.of());
+    }
+
+    /** The same with settings of its own. */
+    Host(int id, File directory, Map<String, String> settings) {
       this.id = id;
       this.directory = directory;
-      config = config(id, directory);
+      config = config(id, directory, settings);
       quotas = quotas();
       stats = topicStats();
     }
 
     /** The KafkaConfig of a broker. */
     static Object config(int id, File directory) {
+      return config(id, directory, Map.of());
+    }
+
+    private static Object config(int id, File directory, Map<String, String> settings) {
       Properties properties = properties(id, directory);
+      properties.putAll(settings);
       return Kafka.callStatic(Kafka.type("kafka.server.KafkaConfig"), "fromProps", properties);
     }
 
@@ -134,7 +147,28 @@ final class BrokerProcess {
       List<Integer> brokers,
       MetadataVersion version,
       Function<Object, CompletableFuture<Object>> alterPartition) {
+    this(
+        host,
+        epoch,
+        brokers,
+        version,
+        alterPartition,
+        new Virtual.Clock(),
+        new Virtual.ImmediateScheduler());
+  }
+
+  /** The same with a clock that earlier processes have had, and whoever runs the tasks. */
+  BrokerProcess(
+      Host host,
+      long epoch,
+      List<Integer> brokers,
+      MetadataVersion version,
+      Function<Object, CompletableFuture<Object>> alterPartition,
+      Virtual.Clock clock,
+      Scheduler scheduler) {
     this.host = host;
+    this.clock = clock;
+    this.scheduler = scheduler;
     this.id = host.id;
     this.epoch = epoch;
     Object cache = metadataCache(id);
@@ -220,7 +254,7 @@ final class BrokerProcess {
 
   private Object common(Class<?> raw, Object cache, Object failures) {
     if (raw == Scheduler.class) {
-      return new Virtual.ImmediateScheduler();
+      return scheduler;
     }
     for (Object known : List.of(host.config, host.stats, clock, cache, failures)) {
       if (raw.isInstance(known)) {
@@ -280,10 +314,26 @@ final class BrokerProcess {
     return host.config;
   }
 
+  /** The broker hears of the partition's registration (ReplicaManager.applyDelta). */
+  void hear(PartitionRecord record) {
+    MetadataDelta delta = metadata.partition(record);
+    Object image = metadata.publish(delta);
+    Kafka.call(replicaManager, "applyDelta", delta.topicsDelta(), image);
+  }
+
   // ---- life --------------------------------------------------------------------------------
 
   /** Reads what is on the disk, as after a start; `highWatermark` is the checkpointed one. */
   void load(long highWatermark) {
+    loadLogs();
+    Object log = log();
+    if (log != null) {
+      Kafka.call(log, "updateHighWatermark", highWatermark);
+    }
+  }
+
+  /** LogManager.startup without the tasks that it gives the scheduler. */
+  void loadLogs() {
     Kafka.wireCall(
         logManager,
         "loadLogs",
@@ -299,10 +349,6 @@ final class BrokerProcess {
               ? (Function<Object, Boolean>) log -> false
               : Kafka.call(logManager, "currentDefaultConfig");
         });
-    Object log = log();
-    if (log != null) {
-      Kafka.call(log, "updateHighWatermark", highWatermark);
-    }
   }
 
   /** Ends the process without a shutdown: files are closed as they are. */
@@ -312,7 +358,7 @@ final class BrokerProcess {
     }
     Object log = log();
     if (log != null) {
-      Kafka.callRenamed(log, "closeHandlers", "closeQuietly"); // renamed in 4.4
+      DiskLog.closeFiles(log);
     }
     for (Object lock : Kafka.each(Kafka.get(logManager, "dirLocks"))) {
       Kafka.call(lock, "destroy");

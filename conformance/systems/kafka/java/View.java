@@ -107,6 +107,11 @@ final class View {
     out.writeEndArray();
     out.writeNumber(start);
     out.writeNumber((long) Kafka.call(log, "highWatermark"));
+    epochs(out, log);
+  }
+
+  /** The entries of the log's epoch cache. */
+  static void epochs(JsonGenerator out, Object log) throws IOException {
     out.writeStartArray();
     Object cache = Kafka.orNull(Kafka.call(log, "leaderEpochCache"));
     for (Object entry : Kafka.each(Kafka.call(cache, "epochEntries"))) {

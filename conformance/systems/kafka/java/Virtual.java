@@ -96,7 +96,8 @@ final class Virtual {
     public void close() {}
   }
 
-  private static final class Done extends CompletableFuture<Object>
+  /** What a scheduler without threads gives for a task. */
+  static final class Done extends CompletableFuture<Object>
       implements ScheduledFuture<Object> {
     static final Done DONE = new Done();
 

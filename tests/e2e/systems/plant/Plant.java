@@ -30,6 +30,10 @@ public final class Plant {
     private static final String EPOCHS =
         "org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache";
     private static final String LOG = "org.apache.kafka.storage.internals.log.UnifiedLog";
+    private static final String SEGMENT = "org.apache.kafka.storage.internals.log.LogSegment";
+    private static final String LOADER = "org.apache.kafka.storage.internals.log.LogLoader";
+    private static final String MARK =
+        "org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler";
     private static final String GROUPS = "org.apache.kafka.coordinator.group.GroupMetadataManager";
     private static final String GROUP = "org.apache.kafka.coordinator.group.classic.ClassicGroup";
 
@@ -45,6 +49,9 @@ public final class Plant {
         new Place(EPOCHS, "truncateFromEndAsyncFlush", EpochsKept.class),
         new Place(LOG, "truncateTo", TruncatesOneLate.class),
         new Place(LOG, "maybeUpdateHighWatermark", HighWatermarkNotTaken.class),
+        new Place(SEGMENT, "flush", FlushesNothing.class),
+        new Place(LOADER, "removeAndDeleteSegmentsAsync", KeptBehindTorn.class),
+        new Place(MARK, "delete", MarkSurvivesLoad.class),
         new Place(GROUPS, "validateClassicGroupHeartbeat", OldHeartbeat.class),
         new Place(GROUPS, "validateSyncGroup", OldSync.class),
         new Place(GROUP, "validateOffsetCommit", OldCommit.class),
@@ -168,6 +175,30 @@ public final class Plant {
             if ("high-watermark-not-taken".equals(System.getenv("PLANTED_FAULT"))) {
                 offset = 0;
             }
+        }
+    }
+
+    /** A segment that counts as flushed is not. */
+    static final class FlushesNothing {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return "flushes-nothing".equals(System.getenv("PLANTED_FAULT"));
+        }
+    }
+
+    /** A load keeps the segments behind a torn one. */
+    static final class KeptBehindTorn {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return "kept-behind-torn".equals(System.getenv("PLANTED_FAULT"));
+        }
+    }
+
+    /** The mark of a stop in order survives the load (KAFKA-10471). */
+    static final class MarkSurvivesLoad {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return "mark-survives-load".equals(System.getenv("PLANTED_FAULT"));
         }
     }
 

@@ -32,7 +32,7 @@ final class OffsetsTopic {
 
   /** The second replica is never in the ISR: it is there to be missed (min.insync.replicas). */
   OffsetsTopic(File folder) {
-    BrokerProcess.Host host = new BrokerProcess.Host(1, folder, List.of(1, 2));
+    BrokerProcess.Host host = new BrokerProcess.Host(1, folder);
     process =
         new BrokerProcess(
             host,
