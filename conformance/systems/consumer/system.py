@@ -73,8 +73,11 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
             raise ActionRefused(f"the adapter knows no action {action}")
         self._coordinator.expire(_TIMERS[action](GROUP, member.name))
 
+    def _pass_interval(self) -> None:
+        self._coordinator.pass_interval()
+
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
-        self._coordinator.assignor.chosen = target
+        self._coordinator.choice.chosen = target
 
     def _group(self) -> GroupInside:
         if self._seen is None:
