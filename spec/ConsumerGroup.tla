@@ -20,6 +20,10 @@ TypeOK ==
   /\ assignedPartitions \in [Members -> SUBSET Partitions]
   /\ partitionsPendingRevocation \in [Members -> SUBSET Partitions]
   /\ described \in [Members -> SUBSET Partitions]
+  /\ serverAssignor \in [Members -> {NamedAssignor[m] : m \in Members} \union {NoAssignor}]
+  /\ {preferred, assignedBy} \subseteq
+       Offered \union {NamedAssignor[m] : m \in Members} \union {NoAssignor}
+  /\ intervalRuns \in BOOLEAN
   /\ \A m \in Members : ~IsRegistered(m) => Member(m) = NoMember
   /\ consumer \in [Members ->
        [state : ConsumerStates, epoch : EpochNumbers, given : SUBSET Partitions,
@@ -86,6 +90,12 @@ EpochsInOrder ==
   /\ assignmentEpoch <= groupEpoch
   /\ \A m \in Registered : memberEpoch[m] <= assignmentEpoch
 
+\* The target of the group's epoch is the work of the assignor that most members name.
+TargetIsByPreferred == assignmentEpoch = groupEpoch /\ Registered # {} => assignedBy = preferred
+
+\* Nobody is in the group who names an assignor that the coordinator does not have.
+AssignorIsOffered == \A m \in Registered : serverAssignor[m] \in Offered \union {NoAssignor}
+
 OneMemberPerInstance ==
   \A a, b \in Registered : a # b /\ IsStatic(a) => InstanceOf[a] # InstanceOf[b]
 
@@ -117,11 +127,19 @@ EpochsNeverFall ==
           IsRegistered(m) /\ IsRegistered(m)' /\ memberEpoch[m] >= 0 /\ memberEpoch'[m] >= 0 =>
             memberEpoch'[m] >= memberEpoch[m]]_vars
 
-\* The group changes only if who is in it does, or what they read, or the topics that they read.
+\* The group changes only if who is in it does, or what they read, or the topics that they read, or
+\* the assignor that they prefer.
 EpochHasCause ==
   [][groupEpoch' # groupEpoch =>
        \/ Registered' # Registered \/ subscribed' # subscribed \/ hashed' # hashed
-       \/ resolved' # resolved]_vars
+       \/ resolved' # resolved \/ preferred' # preferred]_vars
+
+\* A target stays for an assignment interval, however often the group changes (KAFKA-20291).
+TargetIsKept == [][intervalRuns /\ intervalRuns' => UNCHANGED <<assignmentEpoch, assignedBy>>]_vars
+
+\* Who joins an empty group is assigned at once.
+FirstIsAssigned ==
+  [][Registered = {} /\ Registered' # {} => assignmentEpoch' = groupEpoch']_vars
 
 \* A partition leaves a member that stays only once that member no longer owns it.
 RevokedBeforeReleased ==
@@ -184,6 +202,10 @@ AssignmentIsReached == <>[]Settled
 RegexReached ==
   <>[](\A r \in SubscribedBy(AllMembers) : Matches[r] \intersect ExistingNames \subseteq NamesOf({r}))
 
+\* A target that lags behind its group catches up: an interval later, somebody heartbeats.
+Lags == assignmentEpoch # groupEpoch /\ Registered # {}
+TargetCatchesUp == Lags ~> ~Lags
+
 (***************************************************************************)
 (* Situations, for suites and coverage.                                    *)
 (***************************************************************************)
@@ -191,6 +213,8 @@ SomeoneIsWaiting  == \E m \in Members : memberState[m] = "UnreleasedPartitions"
 SomeoneIsRevoking == \E m \in Members : memberState[m] = "UnrevokedPartitions"
 SomeCommitIsRefused == \E m \in Members : commit[m].error # "NONE"
 SomeoneUnsubscribes == \E m \in Members : partitionsPendingRevocation[m] \ PartitionsOf(subscribed[m]) # {}
+TargetLags        == assignmentEpoch < groupEpoch /\ Registered # {} /\ intervalRuns
+PreferenceIsATie  == Cardinality(MostNamed(AllMembers)) > 1
 SomeTopicIsGone   == \E t \in DOMAIN Topics : topics[t] = Gone
 SomeoneIsRefused  == \E m \in Members : consumer[m].state = "Failed"
 SomeoneIsFenced   == \E m \in Members : consumer[m].state = "Fenced"

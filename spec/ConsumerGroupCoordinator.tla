@@ -47,9 +47,13 @@ HeartbeatError(m, request) ==
 HasRoom     == Cardinality(Registered) < MaxSize
 HasPlace(m) == IsRegistered(m) \/ OfInstance(m) # {}
 
+\* GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid, before any state.
+IsSupported(m) == NamedAssignor[m] \in Offered \union {NoAssignor}
+
 \* consumerGroupLeave asks who it is, and no epoch.
 Error(m, request) ==
-  IF request.epoch \in {LeaveEpoch, StaticLeaveEpoch} THEN IdentityError(m)
+  IF request.named /\ ~IsSupported(m) THEN "UNSUPPORTED_ASSIGNOR"
+  ELSE IF request.epoch \in {LeaveEpoch, StaticLeaveEpoch} THEN IdentityError(m)
   ELSE IF ~HasRoom /\ ~HasPlace(m) THEN "GROUP_MAX_SIZE_REACHED"
   ELSE IF request.epoch = JoinEpoch THEN JoinError(m, request)
   ELSE HeartbeatError(m, request)

@@ -176,27 +176,42 @@ Joined(m) ==
   [other \in Members |->
     IF other = m THEN Inherited(m) ELSE IF other \in Replaced(m) THEN NoMember ELSE Member(other)]
 
-\* The members that a heartbeat finds, and what they are once it has said what its sender reads.
+\* The members that a heartbeat finds, and what they are once it has said what its sender reads and
+\* which assignor it names. A field that a request does not have stays as it was.
 Found(m)   == IF channel[m].epoch = JoinEpoch THEN Joined(m) ELSE AllMembers
+NamesAssignor(m) == channel[m].named /\ NamedAssignor[m] # NoAssignor
 Updated(m) ==
-  IF channel[m].reads = {} THEN Found(m) ELSE [Found(m) EXCEPT ![m].reads = channel[m].reads]
+  [Found(m) EXCEPT ![m].reads = IF channel[m].reads = {} THEN @ ELSE channel[m].reads,
+                   ![m].assignor = IF NamesAssignor(m) THEN NamedAssignor[m] ELSE @]
 IsNews(m)  == Updated(m)[m].reads # Found(m)[m].reads
 
-\* The group is another one if a member reads other topics, and it is known which; its topics are
-\* looked at on request.
+\* hasPreferredServerAssignorChanged (KAFKA-20434).
+PreferredChanges(m) == Preferred(Updated(m)) # preferred
+
+\* The group is another one if a member reads other topics, and it is known which, or if the
+\* preferred assignor changes; its topics are looked at on request.
 HashDiffers(members) == ReadBy(members) # hashed
 IsAnother(m) == IsNews(m) /\ IsKnown(Found(m)[m].reads, Updated(m)[m].reads)
 
 \* Of a group whose first member waits for its regular expression: it has left epoch 0.
 EpochOfWaitingGroup == FirstEpoch
 EpochAfter(m) ==
-  IF IsAnother(m) \/ (refresh /\ HashDiffers(Updated(m))) THEN NextEpoch
+  IF IsAnother(m) \/ PreferredChanges(m) \/ (refresh /\ HashDiffers(Updated(m))) THEN NextEpoch
   ELSE IF groupEpoch = 0 THEN EpochOfWaitingGroup
   ELSE groupEpoch
 
-TargetsAfter(m, epoch, members) ==
+\* canComputeNextTargetAssignment (KAFKA-20291).
+IntervalIsOver == ~intervalRuns
+
+\* maybeUpdateTargetAssignment: which assignor makes the target,
+MadeBy(m) == Preferred(Updated(m))
+
+\* and to the target of which epoch the member is reconciled.
+TargetEpoch(epoch, isDue) == IF isDue THEN epoch ELSE assignmentEpoch
+
+TargetsAfter(m, isDue, members) ==
   LET inherited == UNION {target[other] : other \in Replaced(m)}
-  IN  IF epoch > assignmentEpoch THEN TargetAssignments(members)
+  IN  IF isDue THEN TargetAssignments(members)
       ELSE {[other \in Members |->
                IF other = m /\ channel[m].epoch = JoinEpoch THEN target[m] \union inherited
                ELSE IF other \in Replaced(m) /\ channel[m].epoch = JoinEpoch THEN {}
@@ -208,20 +223,25 @@ AnswerTo(request, moved, before) ==
   THEN Telling(moved.epoch, moved.assigned)
   ELSE Answer(moved.epoch)
 
-\* consumerGroupHeartbeat: subscribe, assign if the group has changed, reconcile this member.
+\* consumerGroupHeartbeat: subscribe, assign if the group has changed and the target is not too new
+\* for that, reconcile this member.
 HandleHeartbeat(m) ==
   LET request == channel[m]
       members == Updated(m)
       epoch   == EpochAfter(m)
+      isDue   == epoch > assignmentEpoch /\ IntervalIsOver
       held    == UNION {Holds(members[other]) : other \in Members}
   IN  /\ request.type = "Request" /\ request.epoch >= JoinEpoch
       /\ Error(m, request) = "NONE" /\ (epoch = groupEpoch \/ MayChange)
       /\ groupEpoch' = epoch
-      /\ assignmentEpoch' = epoch
+      /\ assignmentEpoch' = IF isDue THEN epoch ELSE assignmentEpoch
+      /\ assignedBy' = IF isDue THEN MadeBy(m) ELSE assignedBy
+      /\ intervalRuns' = IF isDue THEN AssignmentInterval ELSE intervalRuns
       /\ hashed' = IF epoch = groupEpoch THEN hashed ELSE ReadBy(members)
       /\ refresh' = FALSE
-      /\ \E given \in TargetsAfter(m, epoch, members) :
-           LET moved == Reconciled(members[m], epoch, given[m], request, held, IsNews(m))
+      /\ \E given \in TargetsAfter(m, isDue, members) :
+           LET moved == Reconciled(members[m], TargetEpoch(epoch, isDue), given[m], request, held,
+                                   IsNews(m))
            IN  /\ target' = given
                /\ MembersBecome([members EXCEPT ![m] = moved])
                /\ channel' = [channel EXCEPT ![m] = AnswerTo(request, moved, members[m])]
@@ -233,16 +253,20 @@ EpochAfterRemoval == groupEpoch + 1
 \* Nothing is assigned anew before the next heartbeat.
 AssignmentEpochAfterRemoval(m) == assignmentEpoch
 
+\* Who joins an empty group waits for no interval (KAFKA-20442).
+IntervalAfterRemoval(m) == intervalRuns /\ Registered # {m}
+
 \* consumerGroupFenceMember: removed, and the group is another one.
 Remove(m) ==
   /\ MayChange
   /\ MembersBecome([AllMembers EXCEPT ![m] = NoMember])
   /\ hashed' = ReadBy([AllMembers EXCEPT ![m] = NoMember])
   /\ Forget([AllMembers EXCEPT ![m] = NoMember])
-  /\ UNCHANGED <<topics, refresh, taskVars>>
+  /\ UNCHANGED <<topics, refresh, assignedBy, taskVars>>
   /\ target' = [target EXCEPT ![m] = {}]
   /\ groupEpoch' = EpochAfterRemoval
   /\ assignmentEpoch' = AssignmentEpochAfterRemoval(m)
+  /\ intervalRuns' = IntervalAfterRemoval(m)
 
 HandleLeave(m) ==
   /\ channel[m].type = "Request" /\ channel[m].epoch = LeaveEpoch
@@ -260,8 +284,7 @@ HandleStaticLeave(m) ==
   /\ Error(m, channel[m]) = "NONE"
   /\ MembersBecome([AllMembers EXCEPT ![m] = LeftForAWhile(Member(m))])
   /\ channel' = [channel EXCEPT ![m] = Answer(StaticLeaveEpoch)]
-  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, regexVars, consumer,
-                 commit>>
+  /\ UNCHANGED <<groupEpoch, targetVars, topics, hashed, refresh, regexVars, consumer, commit>>
 
 \* OffsetMetadataManager.commitOffset: taken or refused, the group is the same.
 HandleCommit(m) ==
@@ -281,6 +304,12 @@ ExpireRebalance(m) ==
   /\ Remove(m)
   /\ UNCHANGED <<consumer, channel, commit>>
 
+\* Time. Nothing is assigned before the next heartbeat of any member.
+PassAssignmentInterval ==
+  /\ intervalRuns /\ intervalRuns' = FALSE
+  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, assignedBy, topics, hashed, refresh,
+                 assignmentVars, described, keptSince, regexVars, consumer, channel, commit>>
+
 (***************************************************************************)
 (* Topics. What the coordinator hears of them changes no group: the next   *)
 (* heartbeat does (GroupMetadataManager.onMetadataUpdate).                 *)
@@ -296,8 +325,8 @@ TopicBecomes(t, size) ==
   /\ topics'  = [topics EXCEPT ![t] = size]
   /\ refresh' = RefreshAfter(t)
   /\ described' = [m \in Members |-> {p \in described[m] : TopicOf[p] # t \/ size # Gone}]
-  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, hashed, assignmentVars, keptSince,
-                 consumer, channel, commit>>
+  /\ UNCHANGED <<groupEpoch, targetVars, hashed, assignmentVars, keptSince, consumer, channel,
+                 commit>>
 
 CreateTopic(t) ==
   /\ topics[t] = NotYet
@@ -330,7 +359,7 @@ RunResolution ==
   /\ resolution = "Scheduled"
   /\ resolution' = "Run"
   /\ matched' = ExistingNames
-  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, assignmentVars,
+  /\ UNCHANGED <<groupEpoch, targetVars, topics, hashed, refresh, assignmentVars,
                  described, keptSince, resolved, asked, regexAge, regexMisses, resultMisses,
                  consumer, channel, commit>>
 
@@ -342,14 +371,14 @@ WriteResolution ==
       /\ groupEpoch' = IF differs THEN EpochAfterResolution ELSE groupEpoch
       /\ hashed' = IF differs THEN ReadWith(Written) ELSE hashed
       /\ refresh' = (refresh /\ ~differs)
-      /\ UNCHANGED <<assignmentEpoch, target, topics, assignmentVars, described, keptSince,
+      /\ UNCHANGED <<targetVars, topics, assignmentVars, described, keptSince,
                      consumer, channel, commit>>
 
 \* Bound: no time passes while a task is under way.
 TimePasses(age) ==
   /\ resolution = "None"
   /\ regexAge' = age
-  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, assignmentVars,
+  /\ UNCHANGED <<groupEpoch, targetVars, topics, hashed, refresh, assignmentVars,
                  described, keptSince, resolved, taskVars, regexMisses, consumer, channel, commit>>
 
 \* REGEX_BATCH_REFRESH_MIN_INTERVAL_MS: ten seconds.
@@ -389,9 +418,11 @@ Next ==
   \/ WriteResolution
   \/ PassMinInterval
   \/ PassRefreshInterval
+  \/ PassAssignmentInterval
 
 Fairness ==
   /\ WF_vars(RunResolution) /\ WF_vars(WriteResolution) /\ WF_vars(PassMinInterval)
+  /\ WF_vars(PassAssignmentInterval)
   /\ \A m \in Members :
        /\ WF_vars(SendHeartbeat(m)) /\ WF_vars(ReceiveAnswer(m))
        /\ WF_vars(Revoke(m)) /\ WF_vars(Assign(m)) /\ WF_vars(Abandon(m))

@@ -25,9 +25,15 @@
 (* memberState[m], | ConsumerGroupMember: state, memberEpoch,              *)
 (* memberEpoch[m], | previousMemberEpoch, assignedPartitions,              *)
 (* ...             | partitionsPendingRevocation; subscribed[m]:           *)
-(*                 | subscribedTopicNames; Member(m) has all six           *)
+(*                 | subscribedTopicNames; serverAssignor[m]:              *)
+(*                 | serverAssignorName; Member(m) has all seven           *)
 (* described[m]    | what ConsumerGroupDescribe shows as its assignment:   *)
 (*                 | nothing depends on it                                 *)
+(* preferred       | ConsumerGroup.preferredServerAssignor, which          *)
+(*                 | ConsumerGroupDescribe shows; none without members     *)
+(* assignedBy      | the assignor that made the target                     *)
+(* intervalRuns    | ModernGroup.assignmentTimestamp: the assignment       *)
+(*                 | interval that began then is not over                  *)
 (* consumer[m]     | the client: its member epoch; given: the assignment   *)
 (*                 | that it was last given (currentTargetAssignment);     *)
 (*                 | owned: SubscriptionState; local: what it has last     *)
@@ -65,7 +71,7 @@
 (* Not here: fail-over of the coordinator, members of the classic          *)
 (* protocol, a client that has not heard of a topic yet.                   *)
 (***************************************************************************)
-EXTENDS Integers, FiniteSets
+EXTENDS Integers, FiniteSets, Sequences
 
 CONSTANTS
   Members,     \* consumers; each one's member id is its name
@@ -83,21 +89,24 @@ CONSTANTS
   Commits,     \* consumers commit what they own
   NamesWhileReconciling, \* after a failed heartbeat, as trunk's client does
   Matches,     \* of each regular expression: the names that it matches
-  RefreshesByTime \* group.consumer.regex.refresh.interval.ms passes
+  RefreshesByTime, \* group.consumer.regex.refresh.interval.ms passes
+  Assignors,   \* group.consumer.assignors in their order; the first one is the default
+  NamedAssignor, \* of each consumer: group.remote.assignor, or NoAssignor
+  AssignmentInterval \* whether group.consumer.assignment.interval.ms is not 0 (KAFKA-20291)
 
 VARIABLES
   groupEpoch, assignmentEpoch, target, topics, hashed, refresh,
   memberState, memberEpoch, previousMemberEpoch, assignedPartitions, partitionsPendingRevocation,
   subscribed, described, consumer, channel, commit, keptSince,
-  resolved, resolution, asked, matched, regexAge, regexMisses, resultMisses
+  resolved, resolution, asked, matched, regexAge, regexMisses, resultMisses,
+  serverAssignor, preferred, assignedBy, intervalRuns
 
 assignmentVars == <<memberState, memberEpoch, previousMemberEpoch, assignedPartitions,
-                    partitionsPendingRevocation, subscribed>>
-taskVars  == <<resolution, asked, matched, resultMisses>>
-regexVars == <<resolved, regexAge, regexMisses, taskVars>>
-groupVars ==
-  <<groupEpoch, assignmentEpoch, target, topics, hashed, refresh, assignmentVars, described,
-    regexVars>>
+                    partitionsPendingRevocation, subscribed, serverAssignor, preferred>>
+targetVars == <<assignmentEpoch, target, assignedBy, intervalRuns>>
+taskVars   == <<resolution, asked, matched, resultMisses>>
+regexVars  == <<resolved, regexAge, regexMisses, taskVars>>
+groupVars  == <<groupEpoch, targetVars, topics, hashed, refresh, assignmentVars, described, regexVars>>
 coordinatorVars == <<groupVars, keptSince>>
 vars == <<coordinatorVars, consumer, channel, commit>>
 
@@ -110,9 +119,11 @@ LeaveEpoch       == -1
 StaticLeaveEpoch == -2
 NoEpoch          == -3
 
+NoAssignor == "none"
+
 NoMember ==
   [state |-> "None", epoch |-> NoEpoch, previous |-> NoEpoch, assigned |-> {}, revoking |-> {},
-   reads |-> {}]
+   reads |-> {}, assignor |-> NoAssignor]
 
 \* ConsumerGroup.getOrMaybeCreateMember.
 NewMember == [NoMember EXCEPT !.state = "Stable", !.epoch = 0, !.previous = 0]
@@ -120,7 +131,7 @@ NewMember == [NoMember EXCEPT !.state = "Stable", !.epoch = 0, !.previous = 0]
 MemberStates   == {"Stable", "UnrevokedPartitions", "UnreleasedPartitions"}
 ConsumerStates == {"Unsubscribed", "Joining", "Member", "Fenced", "Leaving", "Failed"}
 Errors == {"NONE", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "UNRELEASED_INSTANCE_ID",
-           "FENCED_INSTANCE_ID", "GROUP_MAX_SIZE_REACHED"}
+           "FENCED_INSTANCE_ID", "GROUP_MAX_SIZE_REACHED", "UNSUPPORTED_ASSIGNOR"}
 
 NoConsumer ==
   [state |-> "Unsubscribed", epoch |-> 0, given |-> {}, owned |-> {}, local |-> {},
@@ -177,8 +188,27 @@ PartitionsOf(reads) == PartitionsNamed(NamesOf(reads))
 Member(m) ==
   [state |-> memberState[m], epoch |-> memberEpoch[m], previous |-> previousMemberEpoch[m],
    assigned |-> assignedPartitions[m], revoking |-> partitionsPendingRevocation[m],
-   reads |-> subscribed[m]]
+   reads |-> subscribed[m], assignor |-> serverAssignor[m]]
 AllMembers == [m \in Members |-> Member(m)]
+
+(***************************************************************************)
+(* The members' choice of an assignor (ConsumerGroup.serverAssignors).     *)
+(***************************************************************************)
+Offered == {Assignors[i] : i \in DOMAIN Assignors}
+NamedBy(members) == {members[m].assignor : m \in Members} \ {NoAssignor}
+Count(members, a) == Cardinality({m \in Members : members[m].assignor = a})
+MostNamed(members) ==
+  {a \in NamedBy(members) : \A b \in NamedBy(members) : Count(members, b) <= Count(members, a)}
+
+\* Among equals the first on offer; Kafka leaves that to the order of a hash table.
+Place(a) == IF a \in Offered THEN CHOOSE i \in DOMAIN Assignors : Assignors[i] = a
+            ELSE Len(Assignors) + 1
+FirstOf(assignors) == CHOOSE a \in assignors : \A b \in assignors : Place(a) <= Place(b)
+
+Preferred(members) ==
+  IF \A m \in Members : members[m].state = "None" THEN NoAssignor
+  ELSE IF NamedBy(members) = {} THEN Assignors[1]
+  ELSE FirstOf(MostNamed(members))
 
 \* ConsumerGroupMember.asConsumerGroupDescribeMember.
 Described(k) == k.assigned
@@ -196,6 +226,8 @@ MembersBecome(members) ==
   /\ assignedPartitions'  = [m \in Members |-> members[m].assigned]
   /\ partitionsPendingRevocation' = [m \in Members |-> members[m].revoking]
   /\ subscribed' = [m \in Members |-> members[m].reads]
+  /\ serverAssignor' = [m \in Members |-> members[m].assignor]
+  /\ preferred' = Preferred(members)
   /\ described' = [m \in Members |-> Shown(Described(members[m]))]
   /\ keptSince' = [m \in Members |-> KeptBy(m, members[m])]
 
@@ -230,4 +262,8 @@ Init ==
   /\ resolved = [r \in Regexes |-> Unresolved]
   /\ resolution = "None" /\ asked = {} /\ matched = {} /\ resultMisses = FALSE
   /\ regexAge = "None" /\ regexMisses = FALSE
+  /\ serverAssignor = [m \in Members |-> NoMember.assignor]
+  /\ preferred = NoAssignor
+  /\ assignedBy = NoAssignor
+  /\ intervalRuns = FALSE
 ===============================================================================

@@ -6,6 +6,7 @@ import base64
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from uuid import UUID
 
 from conformance.systems.protocol import ActionRefused
@@ -15,15 +16,17 @@ from conformance.systems.wire.consumer.member import (
     Heartbeat,
     HeartbeatAnswer,
 )
-from conformance.systems.wire.consumer.reach import ConsumerSettings, ModelTopic
+from conformance.systems.wire.consumer.reach import NO_ASSIGNOR, ConsumerSettings, ModelTopic
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
 from impl.coordinator.coordinator_timer import TimeoutTask
 from impl.coordinator.group.assignors import (
     GroupAssignment,
     GroupSpec,
+    PartitionAssignor,
     RangeAssignor,
     TopicsImage,
+    UniformAssignor,
 )
 from impl.coordinator.group.config import ConsumerGroupConfig
 from impl.coordinator.group.consumer_group import ConsumerGroup
@@ -51,6 +54,12 @@ from impl.types import TopicIdPartition, TopicPartition
 GROUP = "group"
 _OFFSETS = TopicPartition("__consumer_offsets", 0)
 _REBALANCE_MS = 300_000
+_BEGINNING_MS = 1
+"""A target of the time 0 is one of which nobody knows when it was made."""
+_INTERVAL_MS = 1_000
+_ASSIGNORS: Mapping[str, PartitionAssignor] = MappingProxyType(
+    {assignor.name: assignor for assignor in (UniformAssignor(), RangeAssignor())}
+)
 
 
 class DrivenTopics:
@@ -113,20 +122,35 @@ def _topic_id(place: int) -> str:
     return base64.urlsafe_b64encode(UUID(int=(1 << 64) + 1 + place).bytes).decode().rstrip("=")
 
 
-class ChosenAssignor:
-    """Gives what the harness wants, where the specification leaves the choice; else a range."""
-
-    name = RangeAssignor.name
+class TargetChoice:
+    """What the harness wants of the assignors, where the specification leaves the choice."""
 
     def __init__(self, topics: DrivenTopics) -> None:
-        self._driven = topics
+        self.topics = topics
         self.chosen: Mapping[str, frozenset[int]] | None = None
+        self.made_by = NO_ASSIGNOR
+        """The assignor that has made the last target."""
+
+
+class ChosenAssignor:
+    """Gives what the harness wants; where it wants nothing, what the assignor of `impl` gives."""
+
+    def __init__(self, choice: TargetChoice, usual: PartitionAssignor) -> None:
+        self._choice = choice
+        self._usual = usual
+
+    @property
+    def name(self) -> str:
+        """As members name it."""
+        return self._usual.name
 
     def assign(self, group: GroupSpec, topics: TopicsImage) -> GroupAssignment:
         """See `PartitionAssignor.assign`."""
-        if self.chosen is None:
-            return RangeAssignor().assign(group, topics)
-        return {member: self._driven.with_ids(self.chosen[member]) for member in group}
+        choice = self._choice
+        choice.made_by = self.name
+        if choice.chosen is None:
+            return self._usual.assign(group, topics)
+        return {member: choice.topics.with_ids(choice.chosen[member]) for member in group}
 
 
 class HandTimer:
@@ -186,11 +210,12 @@ class DrivenCoordinator:
 
     def __init__(self, settings: ConsumerSettings) -> None:
         self.topics = DrivenTopics(settings.topics)
-        self.assignor = ChosenAssignor(self.topics)
+        self.choice = TargetChoice(self.topics)
+        self._clock = MockClock(_BEGINNING_MS)
+        self._interval_ms = _INTERVAL_MS if settings.has_interval else 0
         log = load_log(_OFFSETS, "log", MemoryDisk(), ImmediateScheduler(), NoConcurrency())
         partition = LocalPartition(log)
         self.executor = HandExecutor()
-        self._clock = MockClock(0)
         self._regexes = settings.regexes
         self.service = GroupCoordinatorService(
             partition,
@@ -199,8 +224,10 @@ class DrivenCoordinator:
             HandTimer(),
             self._clock,
             self.topics,
-            ConsumerGroupConfig(max_size=settings.maximum_size, assignment_interval_ms=0),
-            (self.assignor,),
+            ConsumerGroupConfig(
+                max_size=settings.maximum_size, assignment_interval_ms=self._interval_ms
+            ),
+            tuple(ChosenAssignor(self.choice, _ASSIGNORS[name]) for name in settings.assignors),
             self.executor,
         )
         self.service.on_election(0)
@@ -233,7 +260,7 @@ class DrivenCoordinator:
             request = replace(
                 request,
                 rebalance_timeout_ms=_REBALANCE_MS,
-                server_assignor=RangeAssignor.name,
+                server_assignor=sent.assignor,
                 topic_partitions=tuple(self.topics.with_ids(sent.owned)),
             )
         answers: list[ConsumerGroupHeartbeatResponse] = []
@@ -284,6 +311,17 @@ class DrivenCoordinator:
     def sleep(self, milliseconds: int) -> None:
         """Let time pass. Timers run out when an action says so."""
         self._clock.sleep(milliseconds)
+
+    def pass_interval(self) -> None:
+        """A target that is new now is so no longer."""
+        self._clock.sleep(self._interval_ms)
+
+    @property
+    def interval_runs(self) -> bool:
+        """Whether the group's target is too new for another one."""
+        group = self.group
+        made_at = 0 if group is None else group.target_metadata().assignment_timestamp
+        return bool(made_at) and self._clock.milliseconds() < made_at + self._interval_ms
 
     @property
     def timers(self) -> dict[str, TimeoutTask]:

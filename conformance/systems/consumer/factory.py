@@ -33,9 +33,15 @@ class ConsumerFactory:
         return self._release.version_of(part)
 
     def deviations(self) -> tuple[Deviation, ...]:
-        """The release's departures from this specification."""
+        """The release's departures from this specification, but for what breaks a formula there:
+        `impl` has no such errors of the release."""
         known = self._release.deviations()
-        return tuple(item for item in known if item.specification == SPECIFICATION)
+        return tuple(
+            item
+            for item in known
+            if item.specification == SPECIFICATION
+            and not (item.breaks and item.stands_for(self._release.version_of("")))
+        )
 
     def file(self, name: str) -> Path:
         """Where a saved path of the table lies."""

@@ -8,6 +8,7 @@ from conformance.systems.consumer.coordinator import DrivenCoordinator, DrivenTo
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.consumer.inside import GroupInside, MemberInside
 from conformance.systems.wire.consumer.member import Commit, ConsumerProcess
+from conformance.systems.wire.consumer.reach import NO_ASSIGNOR
 from impl.coordinator.group.member import ConsumerGroupMember
 
 
@@ -22,7 +23,8 @@ def group_inside(
     members, targets = group.members(), group.target_assignment()
     if strangers := sorted({*targets} - {*members}):
         raise SystemFailed(f"The group has targets of nobody: {strangers}")
-    shown = {member.member_id: member for member in coordinator.describe().members}
+    description = coordinator.describe()
+    shown = {member.member_id: member for member in description.members}
 
     def inside(name: str, member: ConsumerGroupMember) -> MemberInside:
         sender = senders.get(name)
@@ -35,6 +37,7 @@ def group_inside(
             described=numbers_of(shown[name].assignment),
             target=numbers_of(targets.get(name, frozenset())),
             reads=member.subscribed_topic_names | ({member.subscribed_topic_regex} - {""}),
+            assignor=member.server_assignor_name or NO_ASSIGNOR,
             kept=(
                 frozenset() if sender is None else _kept(member, sender.commit, coordinator.topics)
             ),
@@ -49,6 +52,9 @@ def group_inside(
             for regex, resolved in sorted(group.resolved_regular_expressions().items())
         ),
         coordinator.resolution,
+        preferred=description.assignor_name if members else NO_ASSIGNOR,
+        assigned_by=coordinator.choice.made_by,
+        interval_runs=coordinator.interval_runs,
     )
 
 

@@ -81,8 +81,11 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
         else:
             self._coordinator.executor.release()
 
+    def _pass_interval(self) -> None:
+        self._coordinator.pass_interval()
+
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
-        self._coordinator.assignor.chosen = target
+        self._coordinator.choice.chosen = target
 
     def _group(self) -> GroupInside:
         if self._seen is None:

@@ -58,6 +58,8 @@ _VERSIONS: Mapping[str, int] = MappingProxyType({**NEWEST, _HEARTBEAT: _HEARTBEA
 _GROUP_ID = "group"
 """As the bridge calls the only group (Groups.java)."""
 _ID_BITS = 64
+_INTERVAL_MS = 1_000
+"""The assignment interval, where a model has one. Time stands still but for it."""
 _EXPIRIES: Mapping[str, str] = MappingProxyType(
     {"ExpireSession": "SESSION", "ExpireRebalance": "REBALANCE"}
 )
@@ -77,6 +79,7 @@ class _BridgeConsumer(msgspec.Struct, frozen=True, array_like=True):
     described: _Partitions
     target: _Partitions
     reads: frozenset[str]
+    assignor: str
 
     @property
     def inside(self) -> MemberInside:
@@ -90,6 +93,7 @@ class _BridgeConsumer(msgspec.Struct, frozen=True, array_like=True):
             self.described,
             self.target,
             self.reads,
+            self.assignor,
         )
 
 
@@ -101,6 +105,9 @@ class BridgeConsumerGroup(msgspec.Struct, frozen=True, array_like=True):
     members: tuple[_BridgeConsumer, ...]
     resolved: Resolved
     resolution: str
+    preferred: str
+    assigned_by: str
+    interval_runs: bool
 
 
 class _BridgeConsumerStep(msgspec.Struct, frozen=True, array_like=True):
@@ -137,6 +144,8 @@ class _BridgedCoordinator:
             topics=topics,
             partitions=settings.partitions,
             max_size=settings.maximum_size,
+            assignors=settings.assignors,
+            assignment_interval_ms=_INTERVAL_MS if settings.has_interval else 0,
         )
 
     def exchange(self, api: str, frame: bytes) -> bytes:
@@ -230,6 +239,9 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
         else:
             self._bridge.command("group_release_task")
 
+    def _pass_interval(self) -> None:
+        self._bridge.command("group_sleep", ms=_INTERVAL_MS)
+
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
         self._bridge.chosen = None
         if target is not None:
@@ -240,7 +252,21 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
 
 
 class JavaConsumerGroupSystem(KafkaConsumerGroupSystem):
-    """The same with members that are Kafka's Java consumers, in this JVM or in another one."""
+    """The same with members that are Kafka's Java consumers, in this JVM or in another one.
+
+    They name no assignor, so that the coordinator's default is preferred.
+    """
+
+    of_member = MappingProxyType(
+        {
+            name: value
+            for name, value in KafkaConsumerGroupSystem.of_member.items()
+            if name != "serverAssignor"
+        }
+    )
+    variables = tuple(
+        name for name in KafkaConsumerGroupSystem.variables if name != "serverAssignor"
+    )
 
     def __init__(
         self, channel: AdapterChannel, settings: ConsumerSettings, clients: AdapterChannel
@@ -324,7 +350,14 @@ def _inside(group: BridgeConsumerGroup | None) -> GroupInside:
         return GroupInside()
     members = ((member.member_id, member.inside) for member in group.members)
     return GroupInside(
-        group.epoch, group.assignment_epoch, tuple(members), group.resolved, group.resolution
+        group.epoch,
+        group.assignment_epoch,
+        tuple(members),
+        group.resolved,
+        group.resolution,
+        group.preferred,
+        group.assigned_by,
+        group.interval_runs,
     )
 
 

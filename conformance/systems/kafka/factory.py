@@ -94,6 +94,8 @@ KafkaDriven = (
 """What of a release is driven."""
 
 _FIRST_RUNTIME: Final = (4, 0, 0)
+_FIRST_ASSIGNMENT_INTERVAL: Final = (4, 3, 0)
+"""KAFKA-20291."""
 _FIRST_SHARE_GROUPS: Final = (4, 1, 0)
 """KIP-932: early access in 4.0, a preview in 4.1."""
 _FIRST_VERSION_2: Final = (4, 0, 0)
@@ -213,6 +215,7 @@ class KafkaFactory:
         if specification == _CONSUMER_GROUPS:
             return (
                 self._without_runtime()
+                or self._without_assignment_interval(constants)
                 or self._without_consumer_protocol()
                 or self._beyond_clients(constants)
             )
@@ -247,8 +250,11 @@ class KafkaFactory:
         """Whether the Java consumers are to subscribe to more than the bridge's one topic."""
         if self.client is None or not constants:
             return ""
-        (first, *others) = consumer_settings_of(constants).topics
-        return "its Java consumers subscribe to one topic" if others or not first.stays else ""
+        settings = consumer_settings_of(constants)
+        (first, *others) = settings.topics
+        if others or not first.stays:
+            return "its Java consumers subscribe to one topic"
+        return "its Java consumers name no assignor" if len(settings.assignors) > 1 else ""
 
     def _other_transactions(self, constants: Mapping[str, Value]) -> str:
         """Whether the release runs this version of transactions: a broker runs version 1, too."""
@@ -270,6 +276,13 @@ class KafkaFactory:
         if is_fenced and release_of(self.version) == _FIRST_VERSION_2:
             return "in 4.0.0 a fence raises the last epoch of an id to -32768 (KAFKA-19367)"
         return ""
+
+    def _without_assignment_interval(self, constants: Mapping[str, Value]) -> str:
+        if not constants or constants["AssignmentInterval"] is not True:
+            return ""
+        if release_of(self.version) >= _FIRST_ASSIGNMENT_INTERVAL:
+            return ""
+        return "before 4.3 there is no assignment interval (KAFKA-20291)"
 
     def _without_consumer_protocol(self) -> str:
         if self.client is None or release_of(self.version_of(_JAVA_CLIENT)) >= _FIRST_RUNTIME:

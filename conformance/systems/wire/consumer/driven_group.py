@@ -40,7 +40,13 @@ class DrivenConsumerGroup:
         self.timers = timers
         names = settings.names_while_reconciling
         self.members = {
-            name: WireMember(name, instance, settings.reads[name], names_while_reconciling=names)
+            name: WireMember(
+                name,
+                instance,
+                settings.reads[name],
+                names_while_reconciling=names,
+                assignor=settings.named_assignors[name],
+            )
             for name, instance in settings.instances.items()
         }
         self._description: Description | None = description

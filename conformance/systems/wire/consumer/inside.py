@@ -26,6 +26,7 @@ from conformance.systems.wire.consumer.member import (
 )
 from conformance.systems.wire.consumer.observation import member_values
 from conformance.systems.wire.consumer.reach import (
+    NO_ASSIGNOR,
     TOPIC_CHANGES,
     ConsumerSettings,
     HearOfTopic,
@@ -39,6 +40,8 @@ from conformance.systems.wire.consumer.regexes import (
 )
 from conformance.tla import Action, Fn, Value
 
+PASS_INTERVAL = "PassAssignmentInterval"
+"""The step in which time passes, and nothing else happens."""
 _NOTHING: frozenset[int] = frozenset()
 _STATES: Mapping[str, str] = MappingProxyType(
     {
@@ -62,6 +65,8 @@ class MemberInside(NamedTuple):
     described: frozenset[int] = _NOTHING
     target: frozenset[int] = _NOTHING
     reads: frozenset[str] = frozenset()
+    assignor: str = NO_ASSIGNOR
+    """What it names."""
     kept: frozenset[int] = _NOTHING
     """Of its commit that is under way, what was its own in the commit's epoch already."""
 
@@ -75,6 +80,12 @@ class GroupInside(NamedTuple):
     resolved: Resolved = ()
     resolution: str = "None"
     """Of its regular expressions: "None", "Scheduled", "Run"."""
+    preferred: str = NO_ASSIGNOR
+    """What ConsumerGroupDescribe shows; none of a group without members."""
+    assigned_by: str = NO_ASSIGNOR
+    """Who made the target."""
+    interval_runs: bool = False
+    """Whether the target is too new for another one."""
 
 
 OF_MEMBER: Mapping[str, Callable[[MemberInside], Value]] = MappingProxyType(
@@ -87,6 +98,7 @@ OF_MEMBER: Mapping[str, Callable[[MemberInside], Value]] = MappingProxyType(
         "partitionsPendingRevocation": lambda member: _values(member.pending_revocation),
         "subscribed": lambda member: frozenset(member.reads),
         "described": lambda member: _values(member.described),
+        "serverAssignor": lambda member: member.assignor,
         "keptSince": lambda member: _values(member.kept),
     }
 )
@@ -98,6 +110,9 @@ VARIABLES = (
     "assignmentEpoch",
     "topics",
     *OF_MEMBER,
+    "preferred",
+    "assignedBy",
+    "intervalRuns",
     "consumer",
     "channel",
     "commit",
@@ -150,6 +165,10 @@ class CoordinatorInside(ABC):
         """What the assignor is to give; None: what it would give."""
 
     @abstractmethod
+    def _pass_interval(self) -> None:
+        """Let so much time pass that a new target may be made."""
+
+    @abstractmethod
     def _group(self) -> GroupInside:
         """The group now."""
 
@@ -168,7 +187,8 @@ class CoordinatorInside(ABC):
         """A consumer of ours; what runs the coordinator may have others."""
         names = self._settings.names_while_reconciling
         reads = self._settings.reads[name]
-        return WireMember(name, instance, reads, names_while_reconciling=names)
+        assignor = self._settings.named_assignors[name]
+        return WireMember(name, instance, reads, names_while_reconciling=names, assignor=assignor)
 
     def choose(self, wanted: Mapping[str, Value]) -> None:
         """The target that the next heartbeat is to lead to, if it leads to a new one."""
@@ -184,6 +204,9 @@ class CoordinatorInside(ABC):
             return
         if name in REGEX_STEPS:
             self._resolve(name)
+            return
+        if name == PASS_INTERVAL:
+            self._pass_interval()
             return
         member = self.members[str(action.args[0])]
         if is_of_a_member(action):
@@ -252,7 +275,14 @@ def _group_values(
         variable: Fn({name: value(present.get(name, nobody)) for name in names})
         for variable, value in of_member.items()
     }
-    return {"groupEpoch": group.epoch, "assignmentEpoch": group.assignment_epoch, **of_members}
+    return {
+        "groupEpoch": group.epoch,
+        "assignmentEpoch": group.assignment_epoch,
+        "preferred": group.preferred,
+        "assignedBy": group.assigned_by,
+        "intervalRuns": group.interval_runs,
+        **of_members,
+    }
 
 
 def _numbers(value: Value) -> frozenset[int]:

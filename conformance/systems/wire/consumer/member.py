@@ -17,6 +17,8 @@ from conformance.tla import Action
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
 NO_EPOCH = -3
+ASSIGNOR = "range"
+"""Sorts members by instance id or member id, so that what it gives is known before."""
 _NONE = "NONE"
 _FENCING = frozenset({"UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"})
 """After these a member gives up its partitions and joins again."""
@@ -41,11 +43,12 @@ class ConsumerState:
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     """A ConsumerGroupHeartbeat request; `owned` is None if it does not name partitions, `reads`
-    empty if it does not name topics."""
+    empty if it does not name topics. `assignor`: what it names if it names partitions."""
 
     epoch: int
     owned: frozenset[int] | None = None
     reads: frozenset[str] = frozenset()
+    assignor: str | None = ASSIGNOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class CommitAnswer:
 class WireMember:
     """A consumer and what it has in flight; ActionRefused for a step that it cannot take now.
 
-    `reads`: the topics that it subscribes to as it joins.
+    `reads`: the topics that it subscribes to as it joins; `assignor`: group.remote.assignor.
     """
 
     def __init__(
@@ -88,10 +91,12 @@ class WireMember:
         reads: frozenset[str],
         *,
         names_while_reconciling: bool,
+        assignor: str | None = ASSIGNOR,
     ) -> None:
         self.name = name
         self.instance = instance
         self._reads = reads
+        self._assignor = assignor
         self._names_while_reconciling = names_while_reconciling
         self.consumer = ConsumerState()
         self.channel: Heartbeat | HeartbeatAnswer | None = None
@@ -126,6 +131,7 @@ class WireMember:
             consumer.epoch,
             consumer.local if names else None,
             consumer.reads if names or consumer.news else frozenset(),
+            self._assignor,
         )
         self.consumer = replace(consumer, named=consumer.named or names, news=False)
 
@@ -153,7 +159,7 @@ class WireMember:
         self._expect(self.consumer.state == "Member" and self.channel is None, "leave")
         self.consumer = ConsumerState(state="Leaving")
         epoch = LEAVE_EPOCH if self.instance is None else STATIC_LEAVE_EPOCH
-        self.channel = Heartbeat(epoch, frozenset())
+        self.channel = Heartbeat(epoch, frozenset(), assignor=self._assignor)
 
     def receive_answer(self) -> None:
         """onHeartbeatSuccess, onErrorResponse."""

@@ -13,6 +13,7 @@ from conformance.systems.wire.consumer.member import (
     Heartbeat,
     HeartbeatAnswer,
 )
+from conformance.systems.wire.consumer.reach import NO_ASSIGNOR
 from conformance.systems.wire.consumer.requests import DescribedMember, Description
 from conformance.tla import Fn, Value
 
@@ -23,6 +24,7 @@ VARIABLES = (
     "memberEpoch",
     "subscribed",
     "described",
+    "preferred",
     "consumer",
     "channel",
     "commit",
@@ -47,6 +49,7 @@ def group_values(
         "memberEpoch": by_member(lambda member: member.epoch, NO_EPOCH),
         "subscribed": by_member(lambda member: _names(member.reads), frozenset()),
         "described": by_member(lambda member: member.assigned, frozenset()),
+        "preferred": group.assignor if shown else NO_ASSIGNOR,
     }
 
 

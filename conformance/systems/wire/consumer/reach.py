@@ -26,6 +26,8 @@ _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
 )
 """Without these requests, of at least these versions, a broker cannot be driven."""
 _NO_INSTANCE = "none"
+NO_ASSIGNOR = "none"
+"""Of who names no assignor, and of a group in which nobody is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,18 @@ class ModelTopic:
 class ConsumerSettings:
     """A model's constants; `instances` by member, None for a dynamic one; `reads` the names of the
     topics and the regular expressions that a member subscribes to as it joins, `maximum_size` of
-    the group, `regexes` all that occur."""
+    the group; `assignors` of the coordinator, the first its default, and the one that each member
+    names, if it names any; `regexes` all regular expressions that occur."""
 
     instances: Mapping[str, str | None]
     topics: tuple[ModelTopic, ...]
     reads: Mapping[str, frozenset[str]]
     maximum_size: int
     names_while_reconciling: bool
+    assignors: tuple[str, ...]
+    named_assignors: Mapping[str, str | None]
+    has_interval: bool
+    """Whether a new target stays for an assignment interval (KAFKA-20291)."""
     regexes: frozenset[str] = frozenset()
 
     @property
@@ -119,8 +126,23 @@ def settings_of(constants: Mapping[str, Value]) -> ConsumerSettings:
         {str(member): frozenset(map(str, _set(names))) for member, names in reads.items()},
         _number(constants["MaxSize"]),
         constants["NamesWhileReconciling"] is True,
+        _assignors(constants["Assignors"]),
+        _named_assignors(constants["NamedAssignor"]),
+        constants["AssignmentInterval"] is True,
         regexes_of(constants),
     )
+
+
+def _assignors(value: Value) -> tuple[str, ...]:
+    assert isinstance(value, tuple), "a sequence of names"
+    return tuple(map(str, value))
+
+
+def _named_assignors(value: Value) -> dict[str, str | None]:
+    assert isinstance(value, Fn), "a function of the members"
+    return {
+        str(member): None if name == NO_ASSIGNOR else str(name) for member, name in value.items()
+    }
 
 
 def _topic(key: Value, value: Value) -> ModelTopic:
@@ -151,6 +173,20 @@ def beyond(constants: Mapping[str, Value]) -> str:
         return "its group is full before all have joined, and the limit is the broker's"
     if len(settings.topics) > 1 < len(settings.instances):
         return "a port shows several members of one topic, or one member of several topics"
+    if settings.has_interval:
+        return "its assignment interval is the broker's, and nothing shows whether it is over"
+    return _beyond_assignors(settings)
+
+
+def _beyond_assignors(settings: ConsumerSettings) -> str:
+    """Two members at a time need an assignor whose targets are known before: range (`passes`)."""
+    in_group = {
+        instance or member
+        for member, instance in settings.instances.items()
+        if settings.named_assignors[member] in (None, *settings.assignors)
+    }
+    if len(settings.assignors) > 1 and len(in_group) > 1:
+        return "its members name different assignors: what the uniform one gives is not foreseen"
     return ""
 
 

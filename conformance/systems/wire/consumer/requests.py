@@ -22,8 +22,6 @@ from conformance.systems.wire.consumer.member import (
 from conformance.systems.wire.consumer.reach import ModelTopic
 from conformance.systems.wire.port import MOVING, Port
 
-ASSIGNOR = "range"
-"""Sorts members by instance id or member id, so that what it gives is known before."""
 REBALANCE_MS = 300_000
 """Of members whose rebalance is not to run out."""
 _HEARTBEAT, _DESCRIBE = "consumer_group_heartbeat", "consumer_group_describe"
@@ -81,6 +79,8 @@ class Description:
     assignment_epoch: int = 0
     members: Mapping[str, DescribedMember] | None = None
     """None of a group that the coordinator does not know."""
+    assignor: str = ""
+    """What most members name, or the broker's default."""
 
 
 def heartbeat(
@@ -112,7 +112,7 @@ def heartbeat_request(
         fields = {
             "topic_partitions": tuple(_owned(module, group, sent.owned)),
             "rebalance_timeout": milliseconds(rebalance_ms),
-            "server_assignor": ASSIGNOR,
+            "server_assignor": sent.assignor,
         }
     if sent.reads:
         names = {topic.topic for topic in group.topics if topic.of_model.name in sent.reads}
@@ -214,7 +214,9 @@ def describe(port: Port, group: MemberGroup) -> Description:
     if result.error_code is not ErrorCode.none:
         raise SystemFailed(f"ConsumerGroupDescribe was answered {result.error_code.name.upper()}")
     members = {member.member_id: _described(member, group) for member in result.members}
-    return Description(int(result.group_epoch), int(result.assignment_epoch), members)
+    return Description(
+        int(result.group_epoch), int(result.assignment_epoch), members, result.assignor_name
+    )
 
 
 def _described(member: Any, group: MemberGroup) -> DescribedMember:

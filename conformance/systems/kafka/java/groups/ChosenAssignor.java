@@ -6,31 +6,39 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * The only assignor of a coordinator of KIP-848 groups: Kafka's RangeAssignor, unless the harness has
+ * The assignors of a coordinator of KIP-848 groups: Kafka's own, by their names, unless the harness has
  * chosen the target, as the specification leaves open which even one it is.
  */
 final class ChosenAssignor {
   private static final String ASSIGNOR =
       "org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor";
+  private static final Map<String, String> KAFKAS = Map.of("range", "RangeAssignor", "uniform", "UniformAssignor");
 
   private final GroupTopics topics;
   private Map<String, Set<Integer>> chosen;
+  private String last;
 
   /** Takes the place of what the GroupCoordinatorConfig names. Up to 3.9 nobody drives such groups. */
-  ChosenAssignor(Object config, GroupTopics topics) {
+  ChosenAssignor(Object config, GroupTopics topics, List<String> names) {
     this.topics = topics;
-    if (!Kafka.exists(ASSIGNOR)) {
-      return;
+    if (Kafka.exists(ASSIGNOR)) {
+      Kafka.set(config, "consumerGroupAssignors", names.stream().map(this::assignor).toList());
     }
-    Object range = Kafka.make(Kafka.type("org.apache.kafka.coordinator.group.assignor.RangeAssignor"));
-    Object assignor =
-        Kafka.play(
-            Kafka.type(ASSIGNOR),
-            (proxy, method, arguments) ->
-                chosen != null && method.getName().equals("assign")
-                    ? target()
-                    : Kafka.call(range, method.getName(), arguments == null ? new Object[0] : arguments));
-    Kafka.set(config, "consumerGroupAssignors", List.of(assignor));
+  }
+
+  private Object assignor(String name) {
+    Object kafkas = Kafka.make(Kafka.type("org.apache.kafka.coordinator.group.assignor." + KAFKAS.get(name)));
+    return Kafka.play(
+        Kafka.type(ASSIGNOR),
+        (proxy, method, arguments) -> {
+          boolean assigns = method.getName().equals("assign");
+          if (assigns) {
+            last = name;
+          }
+          return assigns && chosen != null
+              ? target()
+              : Kafka.call(kafkas, method.getName(), arguments == null ? new Object[0] : arguments);
+        });
   }
 
   /** While the code runs, the target is this: partitions by member id. null: Kafka's assignor decides. */
@@ -41,6 +49,16 @@ final class ChosenAssignor {
     } finally {
       chosen = null;
     }
+  }
+
+  /** The name of the one that has made a target last; null if none has. */
+  String last() {
+    return last;
+  }
+
+  /** Forgets which one made a target. */
+  void forget() {
+    last = null;
   }
 
   private Object target() {

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.util.Collection;
 import java.util.Map;
+import java.util.Optional;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.ConsumerGroupDescribeResponseData;
 
@@ -11,9 +12,12 @@ import org.apache.kafka.common.message.ConsumerGroupDescribeResponseData;
 final class ConsumerGroupView {
   private ConsumerGroupView() {}
 
+  private static final String NONE = "none";
+
   /**
-   * [group epoch, assignment epoch, members, [regular expression, topics], its resolution]; null where
-   * there is no group.
+   * [group epoch, assignment epoch, members, [regular expression, topics], its resolution, preferred
+   * assignor, the one that made the target, whether the assignment interval runs]; null where there is no
+   * group. A group without members prefers no assignor.
    */
   static void write(JsonGenerator out, ShardCoordinator coordinator, String id) throws IOException {
     Object group = coordinator.group(id);
@@ -25,12 +29,17 @@ final class ConsumerGroupView {
     out.writeNumber((int) Kafka.call(group, "groupEpoch"));
     out.writeNumber((int) Kafka.call(group, "assignmentEpoch"));
     out.writeStartArray();
-    for (Object member : ((Map<?, ?>) Kafka.call(group, "members")).values()) {
+    Collection<?> members = ((Map<?, ?>) Kafka.call(group, "members")).values();
+    for (Object member : members) {
       member(out, coordinator, group, member);
     }
     out.writeEndArray();
     resolved(out, group);
     out.writeString(coordinator.resolution(id));
+    String made = coordinator.assignor().last();
+    out.writeString(members.isEmpty() ? NONE : coordinator.preferredAssignor(group));
+    out.writeString(made == null ? NONE : made);
+    out.writeBoolean(coordinator.intervalRuns(group));
     out.writeEndArray();
   }
 
@@ -76,6 +85,8 @@ final class ConsumerGroupView {
       out.writeString(regex);
     }
     out.writeEndArray();
+    Optional<?> assignor = (Optional<?>) Kafka.call(member, "serverAssignorName");
+    out.writeString(assignor.map(Object::toString).orElse(NONE));
     out.writeEndArray();
   }
 

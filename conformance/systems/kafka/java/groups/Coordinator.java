@@ -46,7 +46,12 @@ interface Coordinator {
 
   /** The settings of a model and its topics; other settings are defaults, but for waits; empty: its default. */
   record Settings(
-      int maxSize, int initialDelayMs, String migrationPolicy, List<GroupTopics.Topic> topics) {
+      int maxSize,
+      int initialDelayMs,
+      String migrationPolicy,
+      List<GroupTopics.Topic> topics,
+      List<String> assignors,
+      int assignmentIntervalMs) {
     Object on(OffsetsTopic topic) {
       Properties properties = new Properties();
       properties.putAll(((AbstractConfig) topic.process.config()).originals());
@@ -55,7 +60,7 @@ interface Coordinator {
               "group.max.size", String.valueOf(maxSize),
               "group.consumer.max.size", String.valueOf(maxSize),
               "group.initial.rebalance.delay.ms", String.valueOf(initialDelayMs),
-              "group.consumer.assignment.interval.ms", "0",
+              "group.consumer.assignment.interval.ms", String.valueOf(assignmentIntervalMs),
               "group.coordinator.append.linger.ms", "0",
               "offsets.topic.num.partitions", "1"));
       if (!migrationPolicy.isEmpty()) {
@@ -70,7 +75,7 @@ interface Coordinator {
     Object config = settings.on(topic);
     return isScala(config)
         ? new ScalaCoordinator(topic, config)
-        : new ShardCoordinator(topic, config, settings.topics);
+        : new ShardCoordinator(topic, config, settings);
   }
 
   /** From 4.0 on group.coordinator.new.enable is true by default; 4.0 still has both. */

@@ -7,6 +7,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -46,7 +47,9 @@ final class Groups {
                   command.path("max_size").asInt(UNLIMITED),
                   command.path("initial_delay_ms").asInt(),
                   command.path("migration_policy").asText(),
-                  GroupTopics.of(command)),
+                  GroupTopics.of(command),
+                  assignors(command),
+                  command.path("assignment_interval_ms").asInt()),
               command.path("partitions").asInt());
       case "group_request" -> request(command);
       case "group_fire" -> fire(Coordinator.Kind.valueOf(command.get("kind").asText()), command.get("member"));
@@ -101,6 +104,12 @@ final class Groups {
       handle.run();
     }
     completeActions();
+  }
+
+  private static List<String> assignors(JsonNode command) {
+    List<String> names = new ArrayList<>();
+    command.path("assignors").forEach(name -> names.add(name.asText()));
+    return names.isEmpty() ? List.of("range") : names;
   }
 
   /** Partitions by member id; null where the harness chooses none. */

@@ -37,16 +37,18 @@ final class ShardCoordinator implements Coordinator {
   private MetadataDelta delta;
   private boolean changed;
   private final ChosenAssignor assignor;
+  private final Settings settings;
   private final Object service;
   private final Object runtime;
   private final ShardEvents events;
 
-  ShardCoordinator(OffsetsTopic topic, Object config, List<GroupTopics.Topic> read) {
+  ShardCoordinator(OffsetsTopic topic, Object config, Settings settings) {
     this.topic = topic;
     this.config = config;
-    topics = new GroupTopics(read, topic.process.metadata.image());
+    this.settings = settings;
+    topics = new GroupTopics(settings.topics(), topic.process.metadata.image());
     delta = topics.reset();
-    assignor = new ChosenAssignor(Kafka.call(config, "groupCoordinatorConfig"), topics);
+    assignor = new ChosenAssignor(Kafka.call(config, "groupCoordinatorConfig"), topics, settings.assignors());
     service = build();
     runtime = Kafka.get(service, "runtime");
     events = new ShardEvents(runtime);
@@ -150,6 +152,7 @@ final class ShardCoordinator implements Coordinator {
   @Override
   public Coordinator afresh() {
     events.clear();
+    assignor.forget();
     if (changed) {
       delta = topics.reset();
       hearOfTopics();
@@ -204,6 +207,21 @@ final class ShardCoordinator implements Coordinator {
   /** Decides the targets of groups of KIP-848. */
   ChosenAssignor assignor() {
     return assignor;
+  }
+
+  /** What most members name, as ConsumerGroupDescribe shows it; the default if nobody names any. */
+  String preferredAssignor(Object group) {
+    Optional<?> named = (Optional<?>) Kafka.call(group, "preferredServerAssignor");
+    return named.map(Object::toString).orElse(settings.assignors().get(0));
+  }
+
+  /** Whether the group's target is too new for another one; there are intervals from 4.3 on. */
+  boolean intervalRuns(Object group) {
+    if (settings.assignmentIntervalMs() == 0) {
+      return false;
+    }
+    long made = (long) Kafka.call(group, "assignmentTimestamp");
+    return made != 0 && topic.process.clock.milliseconds() < made + settings.assignmentIntervalMs();
   }
 
   /** A member of KIP-848 as ConsumerGroupDescribe shows it; `target` is its Assignment. */
