@@ -185,8 +185,9 @@ Updated(m) ==
                    ![m].assignor = IF NamesAssignor(m) THEN NamedAssignor[m] ELSE @]
 IsNews(m)  == Updated(m)[m].reads # Found(m)[m].reads
 
-\* hasPreferredServerAssignorChanged (KAFKA-20434).
-PreferredChanges(m) == Preferred(Updated(m)) # preferred
+\* hasPreferredServerAssignorChanged (KAFKA-20434): a group without members prefers the default.
+PreferredBefore == IF preferred = NoAssignor THEN Assignors[1] ELSE preferred
+PreferredChanges(m) == Preferred(Updated(m)) # PreferredBefore
 
 \* The group is another one if a member reads other topics, and it is known which, or if the
 \* preferred assignor changes; its topics are looked at on request.
