@@ -194,7 +194,8 @@ PreferredChanges(m) == Preferred(Updated(m)) # PreferredBefore
 HashDiffers(members) == ReadBy(members) # hashed
 IsAnother(m) == IsNews(m) /\ IsKnown(Found(m)[m].reads, Updated(m)[m].reads)
 
-\* Of a group whose first member waits for its regular expression: it has left epoch 0.
+\* Of a group whose first member waits for its regular expression: it has left epoch 0. Where that is
+\* an epoch before the first one (KAFKA-20268), nobody has made its target.
 EpochOfWaitingGroup == FirstEpoch
 EpochAfter(m) ==
   IF IsAnother(m) \/ PreferredChanges(m) \/ (refresh /\ HashDiffers(Updated(m))) THEN NextEpoch
@@ -231,13 +232,14 @@ HandleHeartbeat(m) ==
       members == Updated(m)
       epoch   == EpochAfter(m)
       isDue   == epoch > assignmentEpoch /\ IntervalIsOver
+      isMade  == isDue /\ epoch >= FirstEpoch
       held    == UNION {Holds(members[other]) : other \in Members}
   IN  /\ request.type = "Request" /\ request.epoch >= JoinEpoch
       /\ Error(m, request) = "NONE" /\ (epoch = groupEpoch \/ MayChange)
       /\ groupEpoch' = epoch
       /\ assignmentEpoch' = IF isDue THEN epoch ELSE assignmentEpoch
-      /\ assignedBy' = IF isDue THEN MadeBy(m) ELSE assignedBy
-      /\ intervalRuns' = IF isDue THEN AssignmentInterval ELSE intervalRuns
+      /\ assignedBy' = IF isMade THEN MadeBy(m) ELSE assignedBy
+      /\ intervalRuns' = IF isMade THEN AssignmentInterval ELSE intervalRuns
       /\ hashed' = IF epoch = groupEpoch THEN hashed ELSE ReadBy(members)
       /\ refresh' = FALSE
       /\ \E given \in TargetsAfter(m, isDue, members) :
