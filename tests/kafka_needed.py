@@ -35,10 +35,17 @@ DRIVEN = frozenset(
 )
 """The specifications that Kafka's classes take."""
 WITHOUT_JUNIT = frozenset(
-    {"max-timestamp-deleted", "stable-below-start", "KAFKA-17076", "KAFKA-20452"}
+    {
+        "max-timestamp-deleted",
+        "stable-below-start",
+        "KAFKA-17076",
+        "KAFKA-20452",
+        "KAFKA-18961",
+        "KAFKA-19891",
+    }
 )
 """Deviations of which no JUnit test can be written: of brokers at a port, and of the log cleaner,
-for whose protocol conformance/systems/kafka/junit has no scene."""
+for whose protocol conformance/systems/kafka/junit has no scene, and of regular expressions."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:
