@@ -43,10 +43,13 @@ WITHOUT_JUNIT = frozenset(
         "KAFKA-20452",
         "flush-after-truncation",
         "log-start-lifts-recovery-point",
+        "KAFKA-18961",
+        "KAFKA-19891",
     }
 )
-"""Deviations of which no JUnit test can be written: of brokers at a port, and of the log cleaner
-and a log on its disk, for whose protocols conformance/systems/kafka/junit has no scene."""
+"""Deviations of which no JUnit test is written: of brokers at a port, of the log cleaner and a log
+on its disk, for whose protocols conformance/systems/kafka/junit has no scene, and of regular
+expressions."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:
