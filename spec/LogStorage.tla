@@ -115,7 +115,10 @@ Starts == role = "down" /\ role' # "down"
 Stays  == Up /\ Up'
 
 \* What was committed and what the log start has not passed stays, whatever runs.
-RecordAt(o) == RecordsOf(segments)[o - segments[1].base + 1]
+RecordAt(o) ==
+  LET at == {i \in 1..Len(segments) : segments[i].base <= o /\ o < SegmentEnd(segments[i])}
+  IN  IF at = {} THEN NoEpoch
+      ELSE LET s == segments[Smallest(at)] IN s.records[o - s.base + 1]
 
 Kept(from, below) ==
   /\ segments'[1].base <= from /\ below <= LogEndOffset'
@@ -131,7 +134,8 @@ TasksLoseNothing ==
 \* A log start that was told to consumers does not go back while the broker runs.
 StartOnlyRises == [][Stays => logStart' >= logStart]_vars
 
-\* What a process had flushed the next one has; and it has nothing else than what was written.
+\* What a process had flushed the next one has; and it has nothing else than what was written (that
+\* there is no hole is for SegmentsCover to say).
 StartKeepsFlushed ==
   [][Starts =>
        LET n == LogEndOffset' - stopped.base
@@ -142,7 +146,8 @@ LoadedWasWritten ==
   [][Starts =>
        /\ LogEndOffset' <= stopped.base + Len(stopped.log)
        /\ \A o \in segments'[1].base..(LogEndOffset' - 1) :
-            stopped.base <= o /\ RecordAt(o)' = stopped.log[o - stopped.base + 1]]_vars
+            /\ stopped.base <= o
+            /\ RecordAt(o)' \in {NoEpoch, stopped.log[o - stopped.base + 1]}]_vars
 
 \* Nothing that a peer sends wrongly changes the log.
 RefusedChangesNothing == [][answer' # "NONE" => UNCHANGED <<elected, log, background, disk>>]_vars
