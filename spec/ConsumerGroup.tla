@@ -183,10 +183,6 @@ Settled ==
 \* When nothing changes any more, everybody gets what is assigned to him.
 AssignmentIsReached == <>[]Settled
 
-\* A target that lags behind its group catches up: an interval later, somebody heartbeats.
-Lags == assignmentEpoch # groupEpoch /\ Registered # {}
-TargetCatchesUp == Lags ~> ~Lags
-
 (***************************************************************************)
 (* Situations, for suites and coverage.                                    *)
 (***************************************************************************)

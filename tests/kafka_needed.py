@@ -36,9 +36,11 @@ DRIVEN = frozenset(
 """The specifications that Kafka's classes take."""
 WITHOUT_JUNIT = frozenset(
     {"max-timestamp-deleted", "stable-below-start", "KAFKA-17076", "KAFKA-20452"}
+    | {"KAFKA-20434", "assignor-tie", "assignor-tie-made", "interval-outlasts-members"}
 )
-"""Deviations of which no JUnit test can be written: of brokers at a port, and of the log cleaner,
-for whose protocol conformance/systems/kafka/junit has no scene."""
+"""Deviations of which no JUnit test can be written: of brokers at a port, of the log cleaner, for
+whose protocol conformance/systems/kafka/junit has no scene, and of several assignors and the
+assignment interval, for which the scene of groups has no words."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

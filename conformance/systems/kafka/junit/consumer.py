@@ -67,7 +67,10 @@ class ConsumerGroupScene(JUnitScene):
 
     @property
     def placeholders(self) -> Mapping[str, str]:
-        """The template's values that belong to a group of KIP-848."""
+        """The template's values that belong to a group of KIP-848. Unsayable of several assignors,
+        and of an assignment interval."""
+        if words.is_of_assignors_or_interval(self.constants):
+            raise Unsayable("it has several assignors, or an assignment interval")
         instances = words.instances(self.constants)
         size = self.constants.get("MaxSize", "")
         return {
