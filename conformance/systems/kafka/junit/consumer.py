@@ -62,15 +62,14 @@ class ConsumerGroupScene(JUnitScene):
 
     @classmethod
     def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> ConsumerGroupScene:
-        """The scene of the coordinator."""
+        """The scene of the coordinator. Unsayable of several assignors or an assignment interval."""
+        if words.is_of_assignors_or_interval(constants):
+            raise Unsayable("it has several assignors, or an assignment interval")
         return cls(DepartingPath(behaviour), constants)
 
     @property
     def placeholders(self) -> Mapping[str, str]:
-        """The template's values that belong to a group of KIP-848. Unsayable of several assignors,
-        and of an assignment interval."""
-        if words.is_of_assignors_or_interval(self.constants):
-            raise Unsayable("it has several assignors, or an assignment interval")
+        """The template's values that belong to a group of KIP-848."""
         instances = words.instances(self.constants)
         size = self.constants.get("MaxSize", "")
         return {
