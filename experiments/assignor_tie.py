@@ -24,7 +24,6 @@ from pathlib import Path
 from threading import Event, Thread
 
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from conformance.kafka.cluster import Cluster, ClusterSettings
 from conformance.kafka.entities import make, module_of
@@ -108,9 +107,8 @@ def run(version: str, seconds: float, interval_ms: int) -> bool:
         tempfile.TemporaryDirectory() as folder,
         Cluster(chosen_jars(version, None), Path(folder), settings) as cluster,
     ):
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        for made in admin.create_topics([NewTopic(name, 1, 1) for name in TOPICS]).values():
-            made.result()
+        for name in TOPICS:
+            cluster.create_topic(name)
         members = [Member(assignor) for assignor in ASSIGNORS]
         with polling(members, cluster.bootstrap):
             return _watch(members, cluster.bootstrap, seconds)
