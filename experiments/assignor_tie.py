@@ -2,9 +2,10 @@
 
 One broker of a release with its default settings, and two consumers of librdkafka: one names the
 assignor `range`, the other one `uniform`. Nothing else happens. In 4.4.0 each heartbeat of the
-first one makes a new group epoch (`assignor-tie` in docs/findings.md).
+first one makes a new group epoch (`assignor-tie` in docs/findings.md). With an assignment interval
+longer than the heartbeat interval (5 s) any of the two may make the next target.
 
-    python -m experiments.assignor_tie [--kafka 4.4.0] [--seconds 60]
+    python -m experiments.assignor_tie [--kafka 4.4.0] [--seconds 60] [--interval-ms 1000]
 
 Prints the group's epoch over time, and how often the consumers were given or had to give up
 partitions. Exit code 0: the group came to rest. 1: it did not.
@@ -23,7 +24,6 @@ from pathlib import Path
 from threading import Event, Thread
 
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from conformance.kafka.cluster import Cluster, ClusterSettings
 from conformance.kafka.entities import make, module_of
@@ -36,6 +36,7 @@ GROUP = "tie"
 TOPICS = ("a", "b", "c")
 """One partition each: range gives all of them to one member, uniform does not."""
 ASSIGNORS = ("range", "uniform")
+_INTERVAL = "group.consumer.assignment.interval.ms"
 _DESCRIBE = "consumer_group_describe"
 _SETTLED = 20.0
 """Seconds after which two consumers that have joined have what they are to have."""
@@ -99,16 +100,15 @@ def described(port: Port) -> str:
     return f"{epochs}, {group.group_state}, assignor {group.assignor_name}"
 
 
-def run(version: str, seconds: float) -> bool:
+def run(version: str, seconds: float, interval_ms: int) -> bool:
     """Whether the group came to rest."""
-    settings = ClusterSettings()
+    settings = ClusterSettings(properties={_INTERVAL: str(interval_ms)})
     with (
         tempfile.TemporaryDirectory() as folder,
         Cluster(chosen_jars(version, None), Path(folder), settings) as cluster,
     ):
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        for made in admin.create_topics([NewTopic(name, 1, 1) for name in TOPICS]).values():
-            made.result()
+        for name in TOPICS:
+            cluster.create_topic(name)
         members = [Member(assignor) for assignor in ASSIGNORS]
         with polling(members, cluster.bootstrap):
             return _watch(members, cluster.bootstrap, seconds)
@@ -135,8 +135,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kafka", default=NEWEST)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--interval-ms", type=int, default=1000)
     options = parser.parse_args()
-    rests = run(options.kafka, options.seconds)
+    rests = run(options.kafka, options.seconds, options.interval_ms)
     print("the group came to rest" if rests else "the group does not come to rest")
     return 0 if rests else 1
 

@@ -202,10 +202,6 @@ AssignmentIsReached == <>[]Settled
 RegexReached ==
   <>[](\A r \in SubscribedBy(AllMembers) : Matches[r] \intersect ExistingNames \subseteq NamesOf({r}))
 
-\* A target that lags behind its group catches up: an interval later, somebody heartbeats.
-Lags == assignmentEpoch # groupEpoch /\ Registered # {}
-TargetCatchesUp == Lags ~> ~Lags
-
 (***************************************************************************)
 (* Situations, for suites and coverage.                                    *)
 (***************************************************************************)

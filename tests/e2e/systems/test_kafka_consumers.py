@@ -75,7 +75,8 @@ def test_the_table_of_deviations_is_what_the_coordinator_does(
     shown = deviations(context, f"kafka-{version}", {"ConsumerGroup"})
 
     assert all(result.as_expected for result in shown)
-    seen = Presence.GONE if version == "4.0.0" else Presence.SEEN
+    is_old = version == "4.0.0"
+    seen = Presence.GONE if is_old else Presence.SEEN
     assert {result.deviation.id: result.presence for result in shown} == dict.fromkeys(
         (
             "commit-within-assignment-epoch",
@@ -85,12 +86,16 @@ def test_the_table_of_deviations_is_what_the_coordinator_does(
             "join-always-accepted",
             "own-revocation-released",
             "pending-revocation-described",
+            "assignor-tie",
         ),
         seen,
     ) | dict.fromkeys(
-        ("KAFKA-19431", "KAFKA-20601", "KAFKA-19891", "KAFKA-18961"),
-        Presence.SEEN if version == "4.0.0" else Presence.GONE,
-    )
+        ("KAFKA-19431", "KAFKA-20601", "KAFKA-19891", "KAFKA-18961", "KAFKA-20434"),
+        Presence.SEEN if is_old else Presence.GONE,
+    ) | {
+        "assignor-tie-made": Presence.SEEN,
+        "interval-outlasts-members": Presence.NOT_DRIVEN if is_old else Presence.GONE,
+    }
 
 
 def test_without_the_overrides_the_first_epoch_is_a_finding(context: Context) -> None:

@@ -64,7 +64,9 @@ class ConsumerGroupScene(JUnitScene):
 
     @classmethod
     def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> ConsumerGroupScene:
-        """The scene of the coordinator."""
+        """The scene of the coordinator. Unsayable of several assignors or an interval."""
+        if words.is_of_assignors_or_interval(constants):
+            raise Unsayable("it has several assignors, or an assignment interval")
         return cls(DepartingPath(behaviour), constants)
 
     @property

@@ -41,6 +41,12 @@ def by_member(constants: Mapping[str, str], constant: str) -> Mapping[str, str]:
     return of_members
 
 
+def is_of_assignors_or_interval(constants: Mapping[str, str]) -> bool:
+    """Whether the members of a group of KIP-848 name several assignors, or its target may lag."""
+    several = len(names_in(constants.get("Assignors", ""))) > 1
+    return several or constants.get("AssignmentInterval") == "TRUE"
+
+
 def names_in(value: str) -> list[str]:
     """The strings that a constant names, each once."""
     return [*dict.fromkeys(re.findall(r'"(\w+)"', value))]

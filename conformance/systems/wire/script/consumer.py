@@ -41,9 +41,12 @@ class ConsumerGroupScript(PortScript):
 
     @property
     def placeholders(self) -> Mapping[str, str]:
-        """The template's values that belong to the model. Unsayable of a group with a limit."""
+        """The template's values that belong to the model. Unsayable of a group with a limit, of
+        several assignors, and of an assignment interval."""
         if self.constants.get("MaxSize", "").isdigit():
             raise Unsayable("its group is full, and the limit is the broker's")
+        if words.is_of_assignors_or_interval(self.constants):
+            raise Unsayable("it has several assignors, or an assignment interval")
         return {"partitions": words.partitions_of(self.constants)}
 
     # ---- steps -------------------------------------------------------------------------------
