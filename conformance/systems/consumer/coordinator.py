@@ -167,7 +167,7 @@ class HandExecutor:
     def __init__(self) -> None:
         self._events = ImmediateEventProcessor()
         self._tasks: deque[Callable[[], None]] = deque()
-        self._held: deque[tuple[str, Callable[[], None]]] = deque()
+        self._waiting: deque[tuple[str, Callable[[], None]]] = deque()
         self._holds = False
 
     def submit(self, task: Callable[[], None]) -> None:
@@ -177,7 +177,7 @@ class HandExecutor:
     def enqueue_last(self, name: str, event: Callable[[], None]) -> None:
         """See `CoordinatorEventProcessor.enqueue_last`."""
         if self._holds:
-            self._held.append((name, event))
+            self._waiting.append((name, event))
         else:
             self._events.enqueue_last(name, event)
 
@@ -188,7 +188,7 @@ class HandExecutor:
     @property
     def has_run(self) -> bool:
         """Whether a task has run whose event waits."""
-        return bool(self._held)
+        return bool(self._waiting)
 
     def run(self) -> None:
         """Run the task. ActionRefused if there is none."""
@@ -200,9 +200,9 @@ class HandExecutor:
 
     def release(self) -> None:
         """Let the event of the task come. ActionRefused if there is none."""
-        if not self._held:
+        if not self._waiting:
             raise ActionRefused("no task of the executor has run")
-        self._events.enqueue_last(*self._held.popleft())
+        self._events.enqueue_last(*self._waiting.popleft())
 
 
 class DrivenCoordinator:
