@@ -10,6 +10,7 @@ from types import MappingProxyType
 from uuid import UUID
 
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.wire.consumer.inner_steps import ASSIGNMENT_INTERVAL_MS
 from conformance.systems.wire.consumer.member import (
     Commit,
     CommitAnswer,
@@ -56,7 +57,6 @@ _OFFSETS = TopicPartition("__consumer_offsets", 0)
 _REBALANCE_MS = 300_000
 _BEGINNING_MS = 1
 """A target of the time 0 is one of which nobody knows when it was made."""
-_INTERVAL_MS = 1_000
 _ASSIGNORS: Mapping[str, PartitionAssignor] = MappingProxyType(
     {assignor.name: assignor for assignor in (UniformAssignor(), RangeAssignor())}
 )
@@ -212,7 +212,7 @@ class DrivenCoordinator:
         self.topics = DrivenTopics(settings.topics)
         self.choice = TargetChoice(self.topics)
         self._clock = MockClock(_BEGINNING_MS)
-        self._interval_ms = _INTERVAL_MS if settings.has_interval else 0
+        self._interval_ms = ASSIGNMENT_INTERVAL_MS if settings.has_interval else 0
         log = load_log(_OFFSETS, "log", MemoryDisk(), ImmediateScheduler(), NoConcurrency())
         partition = LocalPartition(log)
         self.executor = HandExecutor()
@@ -311,10 +311,6 @@ class DrivenCoordinator:
     def sleep(self, milliseconds: int) -> None:
         """Let time pass. Timers run out when an action says so."""
         self._clock.sleep(milliseconds)
-
-    def pass_interval(self) -> None:
-        """A target that is new now is so no longer."""
-        self._clock.sleep(self._interval_ms)
 
     @property
     def interval_runs(self) -> bool:

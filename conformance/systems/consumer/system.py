@@ -8,6 +8,11 @@ from conformance.systems.consumer.coordinator import GROUP, DrivenCoordinator
 from conformance.systems.consumer.observation import group_inside
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.rewinding import Rewinder, RewindingSystem
+from conformance.systems.wire.consumer.inner_steps import (
+    PAUSES_MS,
+    RUN_RESOLUTION,
+    WRITE_RESOLUTION,
+)
 from conformance.systems.wire.consumer.inside import CoordinatorInside, GroupInside
 from conformance.systems.wire.consumer.member import (
     Commit,
@@ -18,7 +23,6 @@ from conformance.systems.wire.consumer.member import (
     is_of_a_member,
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings
-from conformance.systems.wire.consumer.regexes import PAUSES_MS, RUN_RESOLUTION
 from conformance.tla import Action, Value
 from impl.coordinator.group.consumer_group_manager import (
     rebalance_timeout_key,
@@ -68,21 +72,17 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
     def _commit(self, member: ConsumerProcess, sent: Commit, offset: int) -> CommitAnswer:
         return self._coordinator.commit(member.name, member.instance, sent, offset)
 
-    def _expire(self, action: str, member: ConsumerProcess) -> None:
-        if action not in _TIMERS:
-            raise ActionRefused(f"the adapter knows no action {action}")
-        self._coordinator.expire(_TIMERS[action](GROUP, member.name))
-
-    def _resolve(self, step: str) -> None:
+    def _go_on(self, step: str, member: ConsumerProcess | None) -> None:
         if step in PAUSES_MS:
             self._coordinator.sleep(PAUSES_MS[step])
         elif step == RUN_RESOLUTION:
             self._coordinator.executor.run()
-        else:
+        elif step == WRITE_RESOLUTION:
             self._coordinator.executor.release()
-
-    def _pass_interval(self) -> None:
-        self._coordinator.pass_interval()
+        elif member is not None and step in _TIMERS:
+            self._coordinator.expire(_TIMERS[step](GROUP, member.name))
+        else:
+            raise ActionRefused(f"the adapter knows no action {step}")
 
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
         self._coordinator.choice.chosen = target

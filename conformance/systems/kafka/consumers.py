@@ -27,6 +27,12 @@ from conformance.systems.external import CHANNELS, AdapterChannel
 from conformance.systems.kafka.java_consumer import JavaConsumer
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.admin import commit_request
+from conformance.systems.wire.consumer.inner_steps import (
+    ASSIGNMENT_INTERVAL_MS,
+    PAUSES_MS,
+    RUN_RESOLUTION,
+    WRITE_RESOLUTION,
+)
 from conformance.systems.wire.consumer.inside import (
     OF_MEMBER,
     VARIABLES,
@@ -42,7 +48,7 @@ from conformance.systems.wire.consumer.member import (
     HeartbeatAnswer,
 )
 from conformance.systems.wire.consumer.reach import ConsumerSettings, ModelTopic
-from conformance.systems.wire.consumer.regexes import PAUSES_MS, RUN_RESOLUTION, Resolved
+from conformance.systems.wire.consumer.regexes import Resolved
 from conformance.systems.wire.consumer.requests import (
     MemberGroup,
     ReadTopic,
@@ -58,7 +64,7 @@ _VERSIONS: Mapping[str, int] = MappingProxyType({**NEWEST, _HEARTBEAT: _HEARTBEA
 _GROUP_ID = "group"
 """As the bridge calls the only group (Groups.java)."""
 _ID_BITS = 64
-_INTERVAL_MS = 1_000
+_OF_EXECUTOR = {RUN_RESOLUTION: "group_run_task", WRITE_RESOLUTION: "group_release_task"}
 """The assignment interval, where a model has one. Time stands still but for it."""
 _EXPIRIES: Mapping[str, str] = MappingProxyType(
     {"ExpireSession": "SESSION", "ExpireRebalance": "REBALANCE"}
@@ -145,7 +151,7 @@ class _BridgedCoordinator:
             partitions=settings.partitions,
             max_size=settings.maximum_size,
             assignors=settings.assignors,
-            assignment_interval_ms=_INTERVAL_MS if settings.has_interval else 0,
+            assignment_interval_ms=ASSIGNMENT_INTERVAL_MS if settings.has_interval else 0,
         )
 
     def exchange(self, api: str, frame: bytes) -> bytes:
@@ -226,21 +232,15 @@ class KafkaConsumerGroupSystem(CoordinatorInside):
         answer = _read(_COMMIT, self._bridge.exchange(_COMMIT, _frame(body)))
         return commit_answer(answer, sent, offset, _stored(self._bridge.offsets, sent))
 
-    def _expire(self, action: str, member: ConsumerProcess) -> None:
-        if action not in _EXPIRIES:
-            raise ActionRefused(f"the adapter knows no action {action}")
-        self._bridge.command("group_fire", kind=_EXPIRIES[action], member=member.name)
-
-    def _resolve(self, step: str) -> None:
+    def _go_on(self, step: str, member: ConsumerProcess | None) -> None:
         if step in PAUSES_MS:
             self._bridge.command("group_sleep", ms=PAUSES_MS[step])
-        elif step == RUN_RESOLUTION:
-            self._bridge.command("group_run_task")
+        elif step in _OF_EXECUTOR:
+            self._bridge.command(_OF_EXECUTOR[step])
+        elif member is not None and step in _EXPIRIES:
+            self._bridge.command("group_fire", kind=_EXPIRIES[step], member=member.name)
         else:
-            self._bridge.command("group_release_task")
-
-    def _pass_interval(self) -> None:
-        self._bridge.command("group_sleep", ms=_INTERVAL_MS)
+            raise ActionRefused(f"the adapter knows no action {step}")
 
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
         self._bridge.chosen = None

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
+from conformance.systems.wire.consumer.inner_steps import INNER_STEPS
 from conformance.systems.wire.consumer.member import (
     NO_EPOCH,
     REQUESTS,
@@ -33,15 +34,12 @@ from conformance.systems.wire.consumer.reach import (
     TopicSizes,
 )
 from conformance.systems.wire.consumer.regexes import (
-    REGEX_STEPS,
     REGEX_VARIABLES,
     Resolved,
     resolved_value,
 )
 from conformance.tla import Action, Fn, Value
 
-PASS_INTERVAL = "PassAssignmentInterval"
-"""The step in which time passes, and nothing else happens."""
 _NOTHING: frozenset[int] = frozenset()
 _STATES: Mapping[str, str] = MappingProxyType(
     {
@@ -150,23 +148,15 @@ class CoordinatorInside(ABC):
         """Let it answer a commit of this offset of each partition."""
 
     @abstractmethod
-    def _expire(self, action: str, member: ConsumerProcess) -> None:
-        """Let a timer of the member run out. ActionRefused if it does not run."""
+    def _go_on(self, step: str, member: ConsumerProcess | None) -> None:
+        """Take one of `INNER_STEPS`, or let a timer of the member run out.
 
-    @abstractmethod
-    def _resolve(self, step: str) -> None:
-        """Let the executor run, its result be written, or time pass: `REGEX_STEPS`.
-
-        ActionRefused if nothing is to be run or written.
+        ActionRefused if there is no such step, nothing to be run or written, or no such timer.
         """
 
     @abstractmethod
     def _choose(self, target: Mapping[str, frozenset[int]] | None) -> None:
         """What the assignor is to give; None: what it would give."""
-
-    @abstractmethod
-    def _pass_interval(self) -> None:
-        """Let so much time pass that a new target may be made."""
 
     @abstractmethod
     def _group(self) -> GroupInside:
@@ -202,11 +192,8 @@ class CoordinatorInside(ABC):
         if name in TOPIC_CHANGES:
             self._hear_of_topic(*self._sizes.change(action))
             return
-        if name in REGEX_STEPS:
-            self._resolve(name)
-            return
-        if name == PASS_INTERVAL:
-            self._pass_interval()
+        if name in INNER_STEPS:
+            self._go_on(name, None)
             return
         member = self.members[str(action.args[0])]
         if is_of_a_member(action):
@@ -216,7 +203,7 @@ class CoordinatorInside(ABC):
         elif name == "HandleCommit":
             self._handle_commit(member)
         else:
-            self._expire(name, member)
+            self._go_on(name, member)
         self._choose(None)
 
     def _handle_heartbeat(self, member: ConsumerProcess) -> None:
@@ -246,19 +233,18 @@ class CoordinatorInside(ABC):
         if known is None:
             values = {
                 **_group_values(group, self.of_member, self.members),
-                **self._regex_values(group),
+                **_regex_values(group, self._settings.regexes),
                 "topics": self._sizes.value,
                 **member_values(members),
             }
             known = self._known[state] = Observation(values)
         return known
 
-    def _regex_values(self, group: GroupInside) -> dict[str, Value]:
-        regexes = self._settings.regexes
-        if not regexes:
-            return {}
-        resolved = resolved_value(regexes, group.resolved)
-        return {"resolved": resolved, "resolution": group.resolution}
+
+def _regex_values(group: GroupInside, regexes: Collection[str]) -> dict[str, Value]:
+    if not regexes:
+        return {}
+    return {"resolved": resolved_value(regexes, group.resolved), "resolution": group.resolution}
 
 
 def _group_values(

@@ -35,6 +35,7 @@ def constants(
         "Assignors": assignors,
         "NamedAssignor": Fn(dict(zip(("m1", "m2"), named, strict=True))),
         "AssignmentInterval": interval,
+        "Matches": Fn({}),
     }
 
 

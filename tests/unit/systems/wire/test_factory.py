@@ -52,7 +52,7 @@ def test_each_deviation_names_releases_that_there_are_and_none_twice(one: Deviat
 
 def test_every_release_with_the_port_for_it_is_named_by_the_table_of_kip_848() -> None:
     table = [one for one in NAMED.deviations() if one.specification == "ConsumerGroup"]
-    assert len(table) == 13
+    assert len(table) == 15
     for one in table:
         first = "4.3" if one.id == "interval-outlasts-members" else "4"  # KAFKA-20291
         for release in RELEASES:

@@ -1,0 +1,21 @@
+"""Steps of a coordinator of KIP-848 that no request brings, beside its members' timers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+RUN_RESOLUTION, WRITE_RESOLUTION = "RunResolution", "WriteResolution"
+"""The executor resolves a group's regular expressions, and its result is written."""
+ASSIGNMENT_INTERVAL_MS = 1_000
+"""group.consumer.assignment.interval.ms, of models that have one."""
+PAUSES_MS: Mapping[str, int] = MappingProxyType(
+    {
+        "PassAssignmentInterval": ASSIGNMENT_INTERVAL_MS,
+        "PassMinInterval": 10_001,
+        "PassRefreshInterval": 600_001,
+    }
+)
+"""The time that a step lets pass. The last two: REGEX_BATCH_REFRESH_MIN_INTERVAL_MS, and the
+default of group.consumer.regex.refresh.interval.ms."""
+INNER_STEPS = frozenset({RUN_RESOLUTION, WRITE_RESOLUTION, *PAUSES_MS})
