@@ -9,7 +9,7 @@ may begin with a given way (`Exploration.prefix`), to go on from a state that is
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -133,16 +133,19 @@ class SpecMachine(RuleBasedStateMachine):
         self._check(self._driver.reset(initial))
 
     def _go(self, actions: Sequence[Action]) -> None:
-        """As far along the way as the system's own choices leave it open."""
-        for action in actions:
+        """As far along the way as the system's own choices leave it open; one that can be told how
+        to choose goes where the way leads."""
+        for action, wanted in zip(
+            actions, self._driver.ways_on(self._initial, actions), strict=True
+        ):
             try:
-                self._step(action)
+                self._step(action, wanted)
             except Disabled:
                 return
 
-    def _step(self, action: Action) -> None:
+    def _step(self, action: Action, wanted: Collection[State] = ()) -> None:
         before = self._driver.candidates
-        divergence = self._driver.step(action)
+        divergence = self._driver.step(action, wanted)
         exploration = self.exploration
         self._actions.append(action)
         exploration.tally.take(action.name)
