@@ -45,16 +45,12 @@ WITHOUT_JUNIT = frozenset(
         "log-start-lifts-recovery-point",
         "KAFKA-18961",
         "KAFKA-19891",
-        "KAFKA-20434",
-        "assignor-tie",
-        "assignor-tie-made",
         "interval-outlasts-members",
     }
 )
 """Deviations of which no JUnit test is written: of brokers at a port; of the log cleaner and a log
 on its disk, for whose protocols conformance/systems/kafka/junit has no scene; of regular
-expressions, of several assignors and of the assignment interval, for which the scene of groups has
-no words."""
+expressions and of the assignment interval, for which the scene of groups has no words."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

@@ -7,7 +7,7 @@ path chooses. What members do by themselves is not seen by the coordinator.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -49,6 +49,8 @@ class ConsumerGroupScene(JUnitScene):
         {
             **groups.CALLS,
             "heartbeat(": {"consumer", "oneProtocol"},
+            "heartbeatNaming(": {"consumer", "oneProtocol", "owning", "naming"},
+            "made, ": {"made"},
             "firstEpoch": {"firstEpoch", "describes"},
             "Set.of(": {"owning"},
             "subscribe(": {"subscribes"},
@@ -64,9 +66,9 @@ class ConsumerGroupScene(JUnitScene):
 
     @classmethod
     def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> ConsumerGroupScene:
-        """The scene of the coordinator. Unsayable of several assignors or an interval."""
-        if words.is_of_assignors_or_interval(constants):
-            raise Unsayable("it has several assignors, or an assignment interval")
+        """The scene of the coordinator. Unsayable of an assignment interval."""
+        if words.has_interval(constants):
+            raise Unsayable("it has an assignment interval")
         return cls(DepartingPath(behaviour), constants)
 
     @property
@@ -79,6 +81,7 @@ class ConsumerGroupScene(JUnitScene):
             "topics": ", ".join(map(text, self._topics)),
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
             "size": size if size.isdigit() else "Integer.MAX_VALUE",
+            "assignors": ", ".join(call("assignor", text(name)) for name in self._assignors),
             **dict.fromkeys(("delay", "rebalance", "version"), ""),
         }
 
@@ -89,6 +92,12 @@ class ConsumerGroupScene(JUnitScene):
         if len(sizes) > 1 and {*sizes.values()} != {1}:
             raise Unsayable("it has several topics that do not have one partition each")
         return sorted(map(str, sizes))
+
+    @property
+    def _assignors(self) -> Sequence[str]:
+        """Those of the coordinator; if there is one only, its name does not matter."""
+        names = words.names_in(self.constants.get("Assignors", ""))
+        return names if len(names) > 1 else ("test",)
 
     # ---- steps -------------------------------------------------------------------------------
 
@@ -118,8 +127,10 @@ class ConsumerGroupScene(JUnitScene):
         reads = words.sorted_names(request["reads"])
         topics = () if reads == self._topics else tuple(map(text, reads))
         subscribes = reads and not owned
+        named = self._named(member) if owned else ()
         asked = call(
-            "subscribe" if subscribes else "heartbeat",
+            "subscribe" if subscribes else "heartbeatNaming" if named else "heartbeat",
+            *named,
             text(member),
             self._epoch(request["epoch"]),
             *owned,
@@ -127,6 +138,13 @@ class ConsumerGroupScene(JUnitScene):
         )
         answer = "ConsumerGroupHeartbeatResponseData answer = " if self._is_last(number) else ""
         self.lines.add(f"{answer}{asked};")
+
+    def _named(self, member: Value) -> Sequence[str]:
+        """The assignor that a member names where it has a choice, as an expression."""
+        if len(self._assignors) == 1:
+            return ()
+        name = words.by_member(self.constants, "NamedAssignor")[str(member)]
+        return (name,) if name.strip('"') in self._assignors else ()
 
     def _commit(self, number: int, member: Value) -> None:
         request = fn(self.scene.of(number - 1, "commit", member))
@@ -171,6 +189,8 @@ class ConsumerGroupScene(JUnitScene):
         for name, (expected, actual) in differing.items():
             if name == "described" and names & _ASSIGNED:
                 continue  # it follows from these, and from what a release shows of them
+            if name == "assignedBy" and "groupEpoch" not in names:
+                yield f'assertEquals({text(expected)}, made, "assignor that made the target");'
             if name in _OF_THE_GROUP:
                 epoch, words = self._epoch(expected), text(_OF_THE_GROUP[name])
                 yield f"assertEquals({epoch}, describe().{name}(), {words});"

@@ -69,6 +69,7 @@ class MixedGroupScene(JUnitScene):
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
             "policy": self.constants.get("Policy", "").strip('"'),
             "size": "Integer.MAX_VALUE",
+            "assignors": call("assignor", text("test")),
         }
 
     @property

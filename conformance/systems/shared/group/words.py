@@ -43,8 +43,12 @@ def by_member(constants: Mapping[str, str], constant: str) -> Mapping[str, str]:
 
 def is_of_assignors_or_interval(constants: Mapping[str, str]) -> bool:
     """Whether the members of a group of KIP-848 name several assignors, or its target may lag."""
-    several = len(names_in(constants.get("Assignors", ""))) > 1
-    return several or constants.get("AssignmentInterval") == "TRUE"
+    return len(names_in(constants.get("Assignors", ""))) > 1 or has_interval(constants)
+
+
+def has_interval(constants: Mapping[str, str]) -> bool:
+    """Whether the target of a group of KIP-848 may lag behind it (KAFKA-20291)."""
+    return constants.get("AssignmentInterval") == "TRUE"
 
 
 def names_in(value: str) -> list[str]:
