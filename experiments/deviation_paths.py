@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from conformance.replay.saved import load, save, wrapped
 from conformance.stages.context import Context, one_model, with_constants, workbench
 from conformance.stages.overridden import with_deviations
 from conformance.stages.replay import spec_oracle
-from conformance.tla import Action, ItfTrace, Json, Value, dump_trace, parse_value
+from conformance.tla import Action, ItfTrace, Json, Spec, State, Value, dump_trace, parse_value
 
 MODELS = {
     "KAFKA-18991": (
@@ -176,6 +177,22 @@ MUTANTS: dict[str, tuple[str, str, tuple[str, ...], dict[str, str]]] = {
         {},
     ),
     "KAFKA-20310": ("transaction/ids-fail-over", "transaction/mutant-ids-not-stored", (), {}),
+    "KAFKA-19891": (
+        "consumer/regex-names-1m",
+        "consumer/mutant-regex-given-up-1m",
+        ("first-epoch-two",),
+        {},
+    ),
+    "interval-outlasts-members": (
+        "consumer/interval-leaves-2m",
+        "consumer/mutant-interval-outlasts-2m",
+        (
+            *("pending-revocation-described", "join-always-accepted", "own-revocation-released"),
+            *("commit-within-assignment-epoch", "first-epoch-two", "epoch-kept-after-revocation"),
+            *("KAFKA-20601", "assignor-tie-made", "empty-group-assigned"),
+        ),
+        {},
+    ),
     "flush-after-truncation": (
         "storage/truncation",
         "storage/mutant-torn-behind-truncation",
@@ -252,8 +269,12 @@ def _bounded(model: Model, mutant: Model) -> Model:
     spoken = {name: model.constants[name] for name in model.constants if name in _SPOKEN}
     constants = {**mutant.constants, **spoken}
     assert mutant.expect is not None
+    broken = (mutant.expect.violated,)
+    of_steps = {*broken} <= {*mutant.check.properties}
     check = msgspec.structs.replace(
-        model.check, invariants=(mutant.expect.violated,), properties=()
+        model.check,
+        invariants=() if of_steps else broken,
+        properties=broken if of_steps else (),
     )
     return replace(model, constants=constants, check=check, expect=None)
 
@@ -286,18 +307,18 @@ def _followed(
     """Write the states along the steps, with these deviations, to the violation of its formula."""
     bench = workbench(Context(), model, system, with_graph=False, deviations=deviations)
     spec = bench.prepared.spec
-    holds = spec.state_formula(deviation.violated)
+    holds = _formula(model, spec, deviation.violated)
     ways = [[next(iter(spec.initial_states()))]]  # several where a step has several outcomes
     for action in actions:
         ways = [
             [*way, state]
             for way in ways
-            if holds(way[-1])
+            if holds(way)
             for state in sorted(
                 {after for step, after in spec.successors(way[-1]) if step == action}, key=repr
             )
         ]
-    states = next((way for way in ways if not holds(way[-1])), None)
+    states = next((way for way in ways if not holds(way)), None)
     if states is None:
         raise SystemExit(f"{deviation.id}: {deviation.violated} is not false at the end alone")
     about: dict[str, Json] = {
@@ -310,6 +331,15 @@ def _followed(
     trace = ItfTrace(tuple(spec.variables), tuple(states), tuple(actions), meta={"kconform": about})
     path.write_text(dump_trace(trace) + "\n", encoding="utf-8")
     print(f"{path.name}: {len(actions)} steps to the violation of {deviation.violated}")
+
+
+def _formula(model: Model, spec: Spec, name: str) -> Callable[[Sequence[State]], bool]:
+    """Whether a formula is true of a way's last state, or of its last step."""
+    if name in model.check.properties:
+        of_step = spec.action_formula(name)
+        return lambda way: len(way) < 2 or of_step(*way[-2:])
+    of_state = spec.state_formula(name)
+    return lambda way: of_state(way[-1])
 
 
 def _divergence(

@@ -158,7 +158,6 @@ READ_ONLY = frozenset(
         "KAFKA-19476",
         "KAFKA-19972",
         "KAFKA-19630",
-        "KAFKA-19891",
         "start-passes-writes",
         "available-below-start",
     }
