@@ -18,6 +18,8 @@ from typing import Any
 
 GOAL_MINUTES = 15
 GOAL_STEPS = 500
+KINDS = ("pass", "again", "fail", "inconclusive", "spoiled", "not_driven", "not_run")
+"""How tests ended; `again` are those that passed when they were driven once more."""
 ENDED = (0, 3)
 """Exit codes of a gate that has run whole: it passed, or not every action was taken."""
 
@@ -49,6 +51,8 @@ def main() -> None:
         cells = (suite["model"], f"{suite['steps']:,}", f"{suite['seconds']:.0f}", f"{pace:,.0f}")
         print(f"| {' | '.join(cells)} |")
     steps, seconds = (sum(suite[what] for suite in suites) for what in ("steps", "seconds"))
+    tests = {kind: sum(suite["tests"][kind] for suite in suites) for kind in KINDS}
+    print(", ".join(f"{count:,} tests {kind.replace('_', ' ')}" for kind, count in tests.items()))
     minutes = report["seconds"] / 60
     print(
         f"{len(suites)} suites, {steps:,} steps, {steps / seconds:,.0f} steps/s "

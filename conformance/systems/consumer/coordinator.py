@@ -38,6 +38,7 @@ from impl.coordinator.group.messages import (
     ConsumerGroupHeartbeatResponse,
     DescribedConsumerGroup,
 )
+from impl.coordinator.group.regular_expression_manager import resolution_key
 from impl.coordinator.local_partition import ImmediateEventProcessor, LocalPartition
 from impl.disk import MemoryDisk
 from impl.errors import Errors
@@ -304,7 +305,7 @@ class DrivenCoordinator:
     @property
     def resolution(self) -> str:
         """Where that of the group's regular expressions is: None, Scheduled, Run."""
-        if not self.service.executor.is_scheduled(f"{GROUP}-regex"):
+        if not self.service.executor.is_scheduled(resolution_key(GROUP)):
             return "None"
         return "Run" if self.executor.has_run else "Scheduled"
 

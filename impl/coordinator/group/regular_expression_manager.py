@@ -78,7 +78,7 @@ class RegularExpressionManager:
         regexes = self._to_be_resolved(group, member, updated)
         if regexes:
             self._executor.schedule(
-                _key(group.group_id),
+                resolution_key(group.group_id),
                 lambda: self._resolve(regexes),
                 lambda result, error: self._handle_result(group.group_id, result, error),
             )
@@ -96,7 +96,7 @@ class RegularExpressionManager:
         resolved = group.resolved_regular_expressions()
         if not (is_new or group.subscribed_regular_expressions()):
             return frozenset()
-        if self._executor.is_scheduled(_key(group.group_id)):
+        if self._executor.is_scheduled(resolution_key(group.group_id)):
             return frozenset()
         now_ms = self._clock.milliseconds()
         last = next(iter(resolved.values()), None)  # all were resolved together
@@ -141,7 +141,8 @@ class RegularExpressionManager:
         return CoordinatorResult(tuple(records))
 
 
-def _key(group_id: str) -> str:
+def resolution_key(group_id: str) -> str:
+    """Of the group's task at the executor."""
     return f"{group_id}-regex"
 
 

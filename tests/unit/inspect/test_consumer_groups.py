@@ -213,3 +213,15 @@ def test_what_is_not_known_is_told_and_not_held_against_the_group() -> None:
     group = judged([regex, [current("a", 1, 0)]])
     assert "TargetIsComplete" not in told(group)
     assert any("regular expression" in one.why for one in group.notes.unjudged)
+
+
+def test_who_waits_for_its_regular_expression_need_not_have_its_target() -> None:
+    """From 4.2 on who changes it has nothing until it is resolved; the target is as before."""
+    by_name = [JOINED, [subscribed("a")], [current("a", 1)]]
+    by_regex = [JOINED, [subscribed("a", regex="u.*")], [current("a", 1)]]
+
+    assert "StableIsAssigned" in told(judged(by_name))
+    group = judged(by_regex)
+
+    assert "StableIsAssigned" not in told(group)
+    assert any("who is done has its target" in one.what for one in group.notes.unjudged)
