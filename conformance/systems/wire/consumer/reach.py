@@ -199,11 +199,13 @@ def passes(state: Mapping[str, Value]) -> str:
     """Why no group comes into this state whose members ask for the range assignor: it gives each
     member a range, in the order of their names, nobody a larger one than those before him. Who has
     gone has left a gap."""
-    target = state["target"]
+    target, states = state["target"], state["memberState"]
     assert isinstance(target, Fn), "a function of the members"
-    named = sorted((str(name), _set(given)) for name, given in target.items())
-    parts = [sorted(map(_number, given)) for _, given in named if given]
-    ordered = all(before[-1] < after[0] for before, after in itertools.pairwise(parts))
+    assert isinstance(states, Fn), "a function of the members"
+    present = sorted(str(name) for name, member_state in states.items() if member_state != "None")
+    parts = [sorted(map(_number, _set(target[name]))) for name in present]
+    given = [part for part in parts if part]
+    ordered = all(before[-1] < after[0] for before, after in itertools.pairwise(given))
     even = all(len(before) >= len(after) for before, after in itertools.pairwise(parts))
     if ordered and even:
         return ""

@@ -55,13 +55,21 @@ def test_timers_run_out_in_the_paths_order(
         ({0}, {1, 2}, False),  # the first ones get more
         ({1}, {0}, False),  # ranges are in the order of names
         ({0, 2}, {1}, False),
-        (set(), {0, 1}, True),  # the first one has gone
-        ({0}, set(), True),  # the second one has gone
+        (None, {0, 1}, True),  # the first one has gone
+        (set(), {0}, False),  # it has not
+        ({0}, None, True),
+        ({0}, set(), True),  # there is one partition
         (set(), set(), True),
     ],
 )
 def test_the_range_assignor_gives_ranges_in_the_members_order(
-    first: set[int], second: set[int], reached: bool
+    first: set[int] | None, second: set[int] | None, reached: bool
 ) -> None:
-    target = Fn({"m1": frozenset(first), "m2": frozenset(second)})
-    assert (passes({"target": target}) == "") is reached
+    given = {"m1": first, "m2": second}
+    state = {
+        "target": Fn({name: frozenset(numbers or ()) for name, numbers in given.items()}),
+        "memberState": Fn(
+            {name: "None" if numbers is None else "Stable" for name, numbers in given.items()}
+        ),
+    }
+    assert (passes(state) == "") is reached
