@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -64,13 +64,17 @@ def test_a_workload_with_faults_is_made_and_judged(version: str, tmp_path: Path)
         env={**os.environ, MARK: MARKED},
     )
     text = done.stdout + done.stderr
-    assert done.returncode in (0, 3), text  # a busy machine may not let a client end in time
+    unmarked = partitions_without_marker(tmp_path / "work")
+    # A busy machine may not let a client end in time.
+    assert done.returncode in ((0, 1, 3) if unmarked else (0, 3)), text
     assert re.search(r"pause of broker 1", text), text
     assert processes(MARKED) == []
     judged = list(runs.glob("findings/*/findings.json"))
     verdicts = {path.parent.name: json.loads(path.read_text("utf-8")) for path in judged}
     assert {"strict", "idempotence=false", "isolation=read-uncommitted"} <= set(verdicts)
-    assert {each["verdict"] for each in verdicts.values()} <= {"pass", "inconclusive"}
+    assert {each["verdict"] for each in verdicts.values()} <= {"pass", "fail", "inconclusive"}
+    for operations in map(" ".join, broken(verdicts.values())):
+        assert any(f" {partition} " in operations for partition in unmarked), operations
     asked = verdicts["strict"]["rules"]
     for rule in (
         "AcknowledgedIsKept",
@@ -102,6 +106,21 @@ def test_a_workload_with_faults_is_made_and_judged(version: str, tmp_path: Path)
     )
     (tally,) = [t for t in judgement.broken() if t.rule.name == "AcknowledgedIsKept"]
     assert [case.facts[0].value for case in tally.cases[Answer.BROKEN]] == [lost]
+
+
+def broken(verdicts: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """The operations of each case in which a rule is broken."""
+    for verdict in verdicts:
+        for tally in verdict["rules"].values():
+            yield from (c["operations"] for c in tally["cases"] if c["answer"] == "broken")
+
+
+def partitions_without_marker(work: Path) -> set[str]:
+    """The partitions of which a broker says that it left out a transaction's marker, since they had
+    no leader (KAFKA-20734 in 4.3 and 4.4): what a paused broker finds when it goes on."""
+    left_out = re.compile(r"Couldn't find leader endpoint for partitions Set\((.*?)\) while trying")
+    logs = [path.read_text("utf-8") for path in work.glob("node*/server.log")]
+    return {name for log in logs for names in left_out.findall(log) for name in names.split(", ")}
 
 
 def passed_record(history: Iterable[Path]) -> str:
