@@ -5,7 +5,7 @@
 A producer of confluent-kafka writes a record into a partition of one replica. The broker that has
 it is killed; the coordinator of the transaction is another one. The producer commits, the broker
 comes back, and the producer aborts its next transaction in that partition. The history is judged:
-from Kafka 4.3 on the commit is acknowledged, and the first record is aborted with the second.
+from Kafka 4.3 on the commit is acknowledged, and its record is aborted with the next one.
 """
 
 from __future__ import annotations
@@ -43,14 +43,19 @@ class LeaderlessCommit:
         self._leader = 0
 
     def run(self, log: HistoryLog) -> None:
-        """One transaction is committed without a leader, the next one is aborted."""
+        """One transaction is committed without a leader, the next one is aborted.
+
+        A first one is committed in peace: whoever has read it and what follows has passed the
+        others.
+        """
         transactions = ScriptedTransactions(self._cluster.bootstrap, log, 1)
         self._coordinator = self._leader_of("__transaction_state", None)
         self._leader = next(n for n in self._cluster.nodes if n != self._coordinator)
         self._cluster.create_topic(TOPIC, assignment={0: [self._leader]})
-        transactions.run(record(0, "first"), self._lose_the_leader, commits=True)
+        transactions.run(record(0, "first"), commits=True)
+        transactions.run(record(0, "second"), self._lose_the_leader, commits=True)
         self._cluster.await_that("the partition has a leader", self._has_leader, 60.0)
-        transactions.run(record(0, "second"), commits=False)
+        transactions.run(record(0, "third"), commits=False)
         transactions.close()
 
     def _lose_the_leader(self) -> None:

@@ -171,6 +171,36 @@ def test_a_late_end_of_version_1_is_found_in_the_history_alone(tmp_path: Path) -
     ], done.stderr
 
 
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("3.8.1", ["judged as transaction.version 1: pass"]),
+        (
+            "4.4.0",
+            [
+                "judged as transaction.version 1: fail",
+                "  broken: AcknowledgedIsKept, of end-0, second",
+            ],
+        ),
+    ],
+)
+def test_a_commit_without_a_leader_is_lost_from_4_3_on(
+    version: str, said: list[str], tmp_path: Path
+) -> None:
+    jars_or_skip(version)
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.leaderless_commit"]
+        + ["--kafka", version, "-o", str(tmp_path / "leaderless")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=ROOT,
+        env={**os.environ, MARK: MARKED},
+    )
+    assert done.stdout.splitlines() == said, done.stderr
+
+
 @needs_proc
 def test_an_interrupt_leaves_files_that_can_be_read(tmp_path: Path) -> None:
     jars_or_skip("4.4.0")
