@@ -189,8 +189,10 @@ def test_a_commit_without_a_leader_is_lost_from_4_3_on(
 ) -> None:
     jars_or_skip(version)
     done = subprocess.run(
-        [sys.executable, "-m", "experiments.leaderless_commit"]
-        + ["--kafka", version, "-o", str(tmp_path / "leaderless")],
+        [
+            *(sys.executable, "-m", "experiments.leaderless_commit"),
+            *("--kafka", version, "-o", str(tmp_path / "leaderless")),
+        ],
         capture_output=True,
         text=True,
         check=False,
