@@ -43,14 +43,10 @@ WITHOUT_JUNIT = frozenset(
         "KAFKA-20452",
         "flush-after-truncation",
         "log-start-lifts-recovery-point",
-        "KAFKA-18961",
-        "KAFKA-19891",
-        "interval-outlasts-members",
     }
 )
 """Deviations of which no JUnit test is written: of brokers at a port; of the log cleaner and a log
-on its disk, for whose protocols conformance/systems/kafka/junit has no scene; of regular
-expressions and of the assignment interval, for which the scene of groups has no words."""
+on its disk, for whose protocols conformance/systems/kafka/junit has no scene."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:
