@@ -14,7 +14,7 @@ from types import MappingProxyType
 from conformance.story.behaviour import Behaviour
 from conformance.systems.kafka.junit import groups
 from conformance.systems.kafka.junit.groups import set_of
-from conformance.systems.kafka.junit.steps import OLDEST, JUnitScene
+from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
 from conformance.systems.shared.group import words
 from conformance.systems.shared.group.words import call, text
@@ -28,8 +28,6 @@ from conformance.tla import Fn, Value
 
 _NO_REGEXES = "<<>>"
 """The constant Matches of a model without regular expressions."""
-_WITH_INTERVAL = (4, 3, 0)
-"""The first release that has an assignment interval."""
 _HEARTBEATS = frozenset({"HandleHeartbeat", "RefuseHeartbeat", "HandleLeave", "HandleStaticLeave"})
 _EXPIRIES = MappingProxyType(
     {"ExpireSession": "session-timeout", "ExpireRebalance": "rebalance-timeout"}
@@ -97,12 +95,8 @@ class ConsumerGroupScene(JUnitScene):
     @classmethod
     def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> ConsumerGroupScene:
         """The scene of the coordinator."""
-        return cls(DepartingPath(behaviour), constants)
-
-    @property
-    def oldest(self) -> tuple[int, int, int]:
-        """A release that has the assignment interval, if the group has one."""
-        return _WITH_INTERVAL if self._has_interval else OLDEST
+        kind = _IntervalScene if words.has_interval(constants) else cls
+        return kind(DepartingPath(behaviour), constants)
 
     @property
     def placeholders(self) -> Mapping[str, str]:
@@ -114,16 +108,12 @@ class ConsumerGroupScene(JUnitScene):
         return {
             "partitions": several or words.partitions_of(self.constants),
             "topics": ", ".join(map(text, topics)),
-            "interval": str(ASSIGNMENT_INTERVAL_MS if self._has_interval else 0),
+            "interval": str(ASSIGNMENT_INTERVAL_MS if words.has_interval(self.constants) else 0),
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
             "size": size if size.isdigit() else "Integer.MAX_VALUE",
             "assignors": ", ".join(call("assignor", text(name)) for name in self._assignors),
             **dict.fromkeys(("delay", "rebalance", "version"), ""),
         }
-
-    @property
-    def _has_interval(self) -> bool:
-        return words.has_interval(self.constants)
 
     @property
     def _topics(self) -> list[str]:
@@ -292,6 +282,13 @@ class ConsumerGroupScene(JUnitScene):
             for partition in words.sorted_numbers(sent)
         )
         yield f'assertEquals(Map.of({answers}), answer, "answers by partition");'
+
+
+@dataclass(slots=True)
+class _IntervalScene(ConsumerGroupScene):
+    """The same of a group whose target stays for an assignment interval."""
+
+    oldest = (4, 3, 0)
 
 
 _OF_THE_GROUP = MappingProxyType(

@@ -1,4 +1,4 @@
-"""What tests of logs share: UnifiedLogs in directories; tasks wait until the test runs them."""
+"""What tests of logs share: UnifiedLogs in directories, whose tasks do not run by themselves."""
 
 from __future__ import annotations
 

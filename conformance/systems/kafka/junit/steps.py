@@ -11,8 +11,6 @@ from conformance.systems.shared.departing import DepartingPath, Unsayable
 
 _INDENT = "    "
 _OUTER = 2
-OLDEST = (4, 0, 0)
-"""The first release that tests are written for, but for some kinds."""
 
 
 @dataclass(slots=True)
@@ -68,14 +66,11 @@ class JUnitScene(ABC):
     template: ClassVar[str]
     calls: ClassVar[Mapping[str, Set[str]]]
     """By what a test calls, the parts of the template that it needs."""
+    oldest: ClassVar[tuple[int, int, int]] = (4, 0, 0)
+    """The first release that tests are written for."""
 
     scene: DepartingPath
     lines: Lines = field(default_factory=Lines, kw_only=True)
-
-    @property
-    def oldest(self) -> tuple[int, int, int]:
-        """The first release that the test is written for."""
-        return OLDEST
 
     @property
     @abstractmethod
