@@ -19,6 +19,7 @@ from conformance.story.behaviour import Behaviour
 from conformance.systems.kafka.junit.classic import ClassicGroupScene
 from conformance.systems.kafka.junit.client import VARIABLES as OF_CLIENTS
 from conformance.systems.kafka.junit.client import ConsumerScene
+from conformance.systems.kafka.junit.compaction import CompactionScene
 from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
 from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.membership import MembershipScene
@@ -29,6 +30,7 @@ from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
 from conformance.systems.kafka.junit.share import ShareScene
 from conformance.systems.kafka.junit.steps import JUnitScene
+from conformance.systems.kafka.junit.storage import StorageScene
 from conformance.systems.kafka.junit.transaction import TransactionScene
 from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
 
@@ -82,6 +84,10 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return RuntimeScene.of(behaviour, constants)
     if "lastError" in behaviour.variables:
         return ProducerScene.of(behaviour, constants)
+    if "recoveryPoint" in behaviour.variables:
+        return StorageScene.of(behaviour, constants)
+    if "lastData" in behaviour.variables:
+        return CompactionScene.of(behaviour, constants)
     differing = {name for name, _, _ in DepartingPath(behaviour).differing()}
     if "groupRecord" in behaviour.variables:
         if differing <= OF_CLIENTS:

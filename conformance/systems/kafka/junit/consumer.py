@@ -18,6 +18,12 @@ from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
 from conformance.systems.shared.group import words
 from conformance.systems.shared.group.words import call, text
+from conformance.systems.wire.consumer.inner_steps import (
+    ASSIGNMENT_INTERVAL_MS,
+    PAUSES_MS,
+    RUN_RESOLUTION,
+    WRITE_RESOLUTION,
+)
 from conformance.tla import Fn, Value
 
 _NO_REGEXES = "<<>>"
@@ -37,6 +43,22 @@ _LOST = MappingProxyType(
         "LoseCommit": "A commit of {} or its answer is lost.",
     }
 )
+_TIMES = MappingProxyType(
+    {
+        "PassAssignmentInterval": "group.consumer.assignment.interval.ms",
+        "PassMinInterval": "REGEX_BATCH_REFRESH_MIN_INTERVAL_MS",
+        "PassRefreshInterval": "group.consumer.regex.refresh.interval.ms",
+    }
+)
+"""By step, what is over then."""
+_INNER = MappingProxyType(
+    {
+        RUN_RESOLUTION: "resolveRegularExpressions();",
+        WRITE_RESOLUTION: "writeResolution();",
+        **{step: f"pass({ms:_}); // {_TIMES[step]}" for step, ms in PAUSES_MS.items()},
+    }
+)
+"""Steps that no request brings: the executor's, and time."""
 _NONE = "NONE"
 
 
@@ -60,25 +82,33 @@ class ConsumerGroupScene(JUnitScene):
             "partitions(": {"partitions", "numbers"},
             "member(": {"member"},
             "numbers(": {"ofTopics", "numbers"},
+            "pass(": {"passes"},
+            "heartbeatMatching(": {"consumer", "oneProtocol", "owning", "resolves", "matching"},
+            "subscribeMatching(": {"consumer", "oneProtocol", "resolves", "unmatching"},
+            "resolveRegularExpressions(": {"resolves"},
+            "isResolving(": {"resolves", "resolving"},
+            "intervalRuns(": {"interval"},
         }
     )
     constants: Mapping[str, str]
 
     @classmethod
     def of(cls, behaviour: Behaviour, constants: Mapping[str, str]) -> ConsumerGroupScene:
-        """The scene of the coordinator. Unsayable of an assignment interval."""
-        if words.has_interval(constants):
-            raise Unsayable("it has an assignment interval")
-        return cls(DepartingPath(behaviour), constants)
+        """The scene of the coordinator."""
+        kind = _IntervalScene if words.has_interval(constants) else cls
+        return kind(DepartingPath(behaviour), constants)
 
     @property
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to a group of KIP-848."""
         instances = words.instances(self.constants)
         size = self.constants.get("MaxSize", "")
+        topics = self._topics
+        several = str(len(topics)) if len(topics) > 1 else None
         return {
-            "partitions": words.partitions_of(self.constants),
-            "topics": ", ".join(map(text, self._topics)),
+            "partitions": several or words.partitions_of(self.constants),
+            "topics": ", ".join(map(text, topics)),
+            "interval": str(ASSIGNMENT_INTERVAL_MS if words.has_interval(self.constants) else 0),
             "instances": groups.map_of({name: text(id) for name, id in instances.items()}),
             "size": size if size.isdigit() else "Integer.MAX_VALUE",
             "assignors": ", ".join(call("assignor", text(name)) for name in self._assignors),
@@ -103,17 +133,16 @@ class ConsumerGroupScene(JUnitScene):
 
     def _step(self, number: int) -> None:
         action = self.scene.action(number)
-        if self.constants.get("Matches", _NO_REGEXES) != _NO_REGEXES:
-            raise Unsayable(f"it has no words for the step {action} with regular expressions")
-        member = action.args[0]
-        if action.name in _HEARTBEATS:
-            self._heartbeat(number, member)
+        if action.name in _INNER:
+            self.lines.add(_INNER[action.name])
+        elif action.name in _HEARTBEATS:
+            self._heartbeat(number, action.args[0])
         elif action.name == "HandleCommit":
-            self._commit(number, member)
+            self._commit(number, action.args[0])
         elif action.name in _EXPIRIES:
-            self.lines.add(f'expire("{_EXPIRIES[action.name]}-group-{member}");')
+            self.lines.add(f'expire("{_EXPIRIES[action.name]}-group-{action.args[0]}");')
         elif action.name in _LOST:
-            self.lines.comment(_LOST[action.name].format(member))
+            self.lines.comment(_LOST[action.name].format(action.args[0]))
         elif action.name not in _OF_MEMBERS:
             raise Unsayable(f"it has no words for the step {action}")
 
@@ -125,19 +154,23 @@ class ConsumerGroupScene(JUnitScene):
         request = fn(self.scene.of(number - 1, "channel", member))
         owned = (set_of(request["owned"]),) if request["named"] else ()
         reads = words.sorted_names(request["reads"])
-        topics = () if reads == self._topics else tuple(map(text, reads))
-        subscribes = reads and not owned
-        named = self._named(member) if owned else ()
-        asked = call(
-            "subscribe" if subscribes else "heartbeatNaming" if named else "heartbeat",
-            *named,
-            text(member),
-            self._epoch(request["epoch"]),
-            *owned,
-            *(map(text, reads) if subscribes else topics),
-        )
+        sender = (text(member), self._epoch(request["epoch"]), *owned)
+        if reads and self.constants.get("Matches", _NO_REGEXES) != _NO_REGEXES:
+            asked = self._matching(reads, sender, "heartbeat" if owned else "subscribe")
+        elif reads and not owned:
+            asked = call("subscribe", *sender, *map(text, reads))
+        else:
+            topics = () if reads == self._topics else tuple(map(text, reads))
+            named = self._named(member) if owned else ()
+            asked = call("heartbeatNaming" if named else "heartbeat", *named, *sender, *topics)
         answer = "ConsumerGroupHeartbeatResponseData answer = " if self._is_last(number) else ""
         self.lines.add(f"{answer}{asked};")
+
+    def _matching(self, reads: Sequence[str], sender: Sequence[str], method: str) -> str:
+        """A request of a member that reads topics by name, and by a regular expression or none."""
+        topics = [text(name) for name in reads if name in self._topics]
+        regex = "".join(name for name in reads if name not in self._topics)
+        return call(f"{method}Matching", text(regex), *sender, *topics)
 
     def _named(self, member: Value) -> Sequence[str]:
         """The assignor that a member names where it has a choice, as an expression."""
@@ -194,6 +227,9 @@ class ConsumerGroupScene(JUnitScene):
             if name in _OF_THE_GROUP:
                 epoch, words = self._epoch(expected), text(_OF_THE_GROUP[name])
                 yield f"assertEquals({epoch}, describe().{name}(), {words});"
+            elif name in _FLAGS:
+                value, seen = _FLAGS[name]
+                yield f"assert{str(expected == value).capitalize()}({seen});"
             elif name in _OF_A_MEMBER:
                 for member in fn(expected):
                     if fn(expected)[member] != fn(actual).get(member):
@@ -248,9 +284,26 @@ class ConsumerGroupScene(JUnitScene):
         yield f'assertEquals(Map.of({answers}), answer, "answers by partition");'
 
 
+@dataclass(slots=True)
+class _IntervalScene(ConsumerGroupScene):
+    """The same of a group whose target stays for an assignment interval."""
+
+    oldest = (4, 3, 0)
+
+
 _OF_THE_GROUP = MappingProxyType(
     {"groupEpoch": "group epoch", "assignmentEpoch": "epoch of the target assignment"}
 )
+_FLAGS: Mapping[str, tuple[Value, str]] = MappingProxyType(
+    {
+        "intervalRuns": (True, 'intervalRuns(), "who joins now has to wait for partitions"'),
+        "resolution": (
+            "Scheduled",
+            'isResolving(), "the regular expressions are about to be resolved"',
+        ),
+    }
+)
+"""By variable, the value of one that is true or false, how it is seen, and what it is called."""
 _OF_A_MEMBER: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "memberEpoch": ("describe({}).memberEpoch()", "member epoch of {}"),

@@ -1,8 +1,9 @@
 """Java sources from templates: parts for a release or a test, and imports as its jars have them.
 
-A template is Java with lines `//@ before 4.2`, `//@ from 4.2`, `//@ when PART` and `//@ end`
-around what not every test has; they nest. Its imports name the classes as the newest release has
-them: a class that another release keeps elsewhere is found by its own name.
+A template is Java with lines `//@ before 4.2`, `//@ from 4.2`, `//@ when PART`,
+`//@ unless PART` and `//@ end` around what not every test has; they nest. Its imports name the
+classes as the newest release has them: a class that another release keeps elsewhere is found by
+its own name.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from string import Template
 from conformance.errors import UserError
 from conformance.kafka.jars import KafkaJars
 
-_PRAGMA = re.compile(r"\s*//@ (before|from|when|end) ?(\S*)$")
+_PRAGMA = re.compile(r"\s*//@ (before|from|when|unless|end) ?(\S*)$")
 _IMPORT = re.compile(r"import ([\w.]+\.(\w+));$")
 _KAFKA = re.compile(r"(kafka|org/apache/kafka)/[\w/]+\.class")
 
@@ -47,8 +48,8 @@ def _kept(lines: Iterable[str], parts: Set[str], release: tuple[int, ...]) -> It
 
 
 def _holds(word: str, subject: str, parts: Set[str], release: tuple[int, ...]) -> bool:
-    if word == "when":
-        return subject in parts
+    if word in ("when", "unless"):
+        return (subject in parts) is (word == "when")
     number = tuple(map(int, subject.split(".")))
     return (release >= number) is (word == "from")
 

@@ -70,6 +70,7 @@ class MixedGroupScene(JUnitScene):
             "policy": self.constants.get("Policy", "").strip('"'),
             "size": "Integer.MAX_VALUE",
             "assignors": call("assignor", text("test")),
+            "interval": "0",
         }
 
     @property

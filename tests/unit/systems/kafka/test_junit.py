@@ -45,9 +45,7 @@ def test_a_finding_has_given_when_and_then_with_an_assertion(ident: str) -> None
 
 @pytest.mark.parametrize("ident", sorted(WITHOUT_JUNIT))
 def test_what_no_test_can_be_written_of_is_refused_with_a_reason(ident: str) -> None:
-    # Mixed groups have the variables of KIP-848, and steps of their own.
-    reasons = ("no protocol that tests are written for", "it has no words", "assignment interval")
-    with pytest.raises(UserError, match="|".join(reasons)):
+    with pytest.raises(UserError, match="no protocol that tests are written for"):
         lines_of(ALL[ident])
 
 
@@ -93,6 +91,66 @@ def test_the_re_elected_leader_reads_as_its_story() -> None:
         'assertEquals(0, highWatermark(), "high watermark");',
         'assertEquals(-1, logEndOffsetOf(3), "what is known of broker 3\'s log end");',
     ]
+
+
+def test_time_passes_and_regular_expressions_are_resolved_when_the_test_says_so() -> None:
+    assert lines_of(TABLE["KAFKA-18961"]) == [
+        "// given",
+        'heartbeatMatching("[ab]", "m1", 0, Set.of());',
+        "resolveRegularExpressions();",
+        "writeResolution();",
+        "pass(10_001); // REGEX_BATCH_REFRESH_MIN_INTERVAL_MS",
+        "pass(600_001); // group.consumer.regex.refresh.interval.ms",
+        "// when",
+        'target = Map.of("m1", Set.of(0, 1));',
+        'heartbeat("m1", firstEpoch);',
+        "// then",
+        'assertTrue(isResolving(), "the regular expressions are about to be resolved");',
+    ]
+
+
+def test_tasks_of_a_log_run_when_the_test_says_so() -> None:
+    assert lines_of(TABLE["flush-after-truncation"]) == [
+        "// given",
+        'UnifiedLog log = newLog("broker");',
+        "becomeLeader(log, 0);",
+        "// Another broker is elected in leader epoch 1.",
+        "appendAsFollower(log, 0);",
+        "appendAsFollower(log, 0);",
+        "log.truncateTo(0);",
+        "// when",
+        'runTask("flush-log");',
+        "// then",
+        "assertEquals(0, log.recoveryPoint(), "
+        '"recovery point of a log that is flushed up to offset 0");',
+    ]
+
+
+def test_each_replica_of_a_compacted_partition_has_a_log_and_is_cleaned_by_itself() -> None:
+    assert lines_of(TABLE["KAFKA-17076"]) == [
+        "// given",
+        'UnifiedLog b1 = newLog("b1");',
+        'UnifiedLog b2 = newLog("b2");',
+        'append(b1, "key 1", null);',
+        "roll(b1);",
+        "b1.updateHighWatermark(1);",
+        "clean(b1);",
+        "fetch(b2, b1);",
+        "roll(b2);",
+        "passDay();",
+        "// when",
+        "clean(b2);",
+        "// then",
+        'assertEquals(List.of("0: empty"), batches(b2), "batches in the log of b2");',
+    ]
+
+
+def test_a_release_without_an_assignment_interval_is_refused() -> None:
+    deviation = TABLE["interval-outlasts-members"]
+    story = story_of(deviation)
+
+    with pytest.raises(UserError, match=r"4\.3\.0 and later, not for 4\.1\.0"):
+        junit.junit_test(story.behaviour, story.constants, KafkaJars("4.1.0", ()), deviation)
 
 
 def test_what_happens_before_an_answer_is_within_the_answer() -> None:
