@@ -36,8 +36,8 @@ from conformance.systems.shared.mixed.coordinator import (
     MixedMember,
     MixedView,
 )
+from conformance.systems.shared.mixed.inside import MixedGroupInside
 from conformance.systems.shared.mixed.settings import MixedSettings, Partitions
-from conformance.systems.shared.mixed.system import MixedGroupSystem
 from conformance.systems.wire.consumer.member import Heartbeat
 from conformance.systems.wire.consumer.requests import (
     REBALANCE_MS,
@@ -79,7 +79,7 @@ _as_step = msgspec.json.Decoder(_BridgeMixedStep).decode
 
 
 class KafkaMixedCoordinator:
-    """A MixedCoordinator in a JVM; it is sent what the Java client sends."""
+    """A ChoosingMixedCoordinator in a JVM; it is sent what the Java client sends."""
 
     def __init__(self, channel: AdapterChannel, settings: MixedSettings) -> None:
         self._settings = settings
@@ -93,7 +93,7 @@ class KafkaMixedCoordinator:
         self._answers: dict[str, MixedAnswer] = {}
         self._chosen: Mapping[str, Partitions] | None = None
 
-    # ---- MixedCoordinator ------------------------------------------------------------------
+    # ---- ChoosingMixedCoordinator -----------------------------------------------------------
 
     def begin_group(self) -> None:
         self._ids, self._waiting, self._answers = {}, {}, {}
@@ -226,6 +226,7 @@ class KafkaMixedCoordinator:
                         each.assigned,
                         each.pending_revocation,
                         each.target,
+                        each.described,
                     )
                     for each in consumer.members
                 },
@@ -234,14 +235,15 @@ class KafkaMixedCoordinator:
         if classic is None:
             raise SystemFailed("The group is gone.")
         members = {names.get(each.member_id, each.member_id): each for each in classic.members}
+        assigned = {name: self._numbers_of(each.assignment) for name, each in members.items()}
         return MixedView(
             "classic",
             classic.state,
             classic.generation,
             0,
             {
-                name: MixedMember("Classic", 0, self._numbers_of(each.assignment))
-                for name, each in members.items()
+                name: MixedMember("Classic", assigned=given, described=given)
+                for name, given in assigned.items()
             },
             frozenset(name for name, each in members.items() if each.awaits_join),
         )
@@ -301,7 +303,7 @@ class KafkaMixedCoordinator:
         return others
 
 
-class KafkaMixedGroupSystem(MixedGroupSystem):
+class KafkaMixedGroupSystem(MixedGroupInside):
     """The coordinator, and the consumers of its group."""
 
     def __init__(self, channel: AdapterChannel, settings: MixedSettings) -> None:
