@@ -14,6 +14,7 @@ from dataclasses import replace
 from conformance.deviations.tolerance import Tolerance
 from conformance.systems.shared.mixed.settings import MixedSettings
 from conformance.systems.shared.mixed.system import VARIABLES, MixedGroupSystem
+from conformance.systems.shared.topics import ModelTopic
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.consumer.probes import (
@@ -21,7 +22,6 @@ from conformance.systems.wire.consumer.probes import (
     await_topic,
     find_coordinator,
 )
-from conformance.systems.wire.consumer.reach import ModelTopic
 from conformance.systems.wire.consumer.requests import MemberGroup, ReadTopic
 from conformance.systems.wire.consumer.settings import GroupSession, SessionSettings
 from conformance.systems.wire.mixed.coordinator import MixedTest, WireMixedCoordinator
