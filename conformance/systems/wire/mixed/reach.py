@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from conformance.systems.shared.mixed.settings import MixedSettings, Partitions, settings_of
 from conformance.systems.shared.mixed.settings import numbers_in as _numbers
+from conformance.systems.shared.mixed.system import VARIABLES
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.port import Port, not_offered
 from conformance.tla import Fn, Value
@@ -17,6 +18,7 @@ SIGN = "Malformed"
 """A constant that its models have, and others do not."""
 ASSIGNOR = "range"
 """Whose targets are known before. Members of KIP-848 name none: it must be the broker's first."""
+_UPGRADING = frozenset({"bidirectional", "upgrade"})
 _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
     {
         "consumer_group_heartbeat": ("ConsumerGroupHeartbeat", 1),  # members choose ids (KIP-1082)
@@ -32,6 +34,14 @@ _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
 def policy_of(constants: Mapping[str, Value]) -> str:
     """The group.consumer.migration.policy that a model needs; empty of other specifications."""
     return str(constants["Policy"]) if SIGN in constants else ""
+
+
+def observed(settings: MixedSettings) -> tuple[str, ...]:
+    """The variables that a port shows at some time. Nothing shows a member's state and what it is
+    to revoke, and nothing a generation of a group that stays a classic one."""
+    stays = settings.first.keys() <= settings.classic and settings.policy not in _UPGRADING
+    hidden = {"member", "epoch"} if stays else {"member"}
+    return tuple(name for name in VARIABLES if name not in hidden)
 
 
 def lacking(port: Port) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from conformance.deviations.tolerance import Tolerance
 from conformance.systems.shared.mixed.settings import MixedSettings
-from conformance.systems.shared.mixed.system import VARIABLES, MixedGroupSystem
+from conformance.systems.shared.mixed.system import MixedGroupSystem
 from conformance.systems.shared.topics import ModelTopic
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
@@ -25,7 +25,7 @@ from conformance.systems.wire.consumer.probes import (
 from conformance.systems.wire.consumer.requests import MemberGroup, ReadTopic
 from conformance.systems.wire.consumer.settings import GroupSession, SessionSettings
 from conformance.systems.wire.mixed.coordinator import MixedTest, WireMixedCoordinator
-from conformance.systems.wire.mixed.reach import SPECIFICATION, lacking
+from conformance.systems.wire.mixed.reach import SPECIFICATION, lacking, observed
 from conformance.systems.wire.mixed.timers import (
     EXPIRY,
     MixedTimers,
@@ -35,6 +35,9 @@ from conformance.systems.wire.mixed.timers import (
 from conformance.systems.wire.pace import Pace
 from conformance.systems.wire.security import Security
 from conformance.tla import Action, Value
+
+_NOT_ALWAYS = frozenset({"epoch", "described"})
+"""A classic group's generation is not described, its assignment in the state Stable only."""
 
 
 class MixedBroker:
@@ -69,14 +72,12 @@ class MixedBroker:
 class WireMixedSystem(MixedGroupSystem):
     """One group of a broker at a time; a new one for each test."""
 
-    variables = tuple(name for name in VARIABLES if name != "member")
-    sometimes = frozenset({"epoch", "described"})
-    """A classic group's generation is not described, its assignment in the state Stable only."""
-
     def __init__(
         self, settings: MixedSettings, address: Address, security: Security, tolerance: Tolerance
     ) -> None:
         self.tolerance = tolerance
+        self.variables = observed(settings)
+        self.sometimes = _NOT_ALWAYS & {*self.variables}
         self._address = address
         self._broker = MixedBroker(settings, address, security)
         self._pace = Pace(address)

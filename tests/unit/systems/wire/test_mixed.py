@@ -12,12 +12,19 @@ from kio.schema.errors import ErrorCode
 from conformance.kafka.entities import NEWEST, NO_TIME, Entity, class_of, make
 from conformance.systems.protocol import SystemFailed, SystemHangs
 from conformance.systems.shared.mixed.coordinator import MixedAnswer
+from conformance.systems.shared.mixed.settings import settings_of
 from conformance.systems.wire.address import Address, parse_address
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.connection import Pending
 from conformance.systems.wire.consumer.settings import SESSION_MS
 from conformance.systems.wire.mixed.classic_members import ClassicMembers
-from conformance.systems.wire.mixed.reach import beyond, member_id, passes, policy_of
+from conformance.systems.wire.mixed.reach import (
+    beyond,
+    member_id,
+    observed,
+    passes,
+    policy_of,
+)
 from conformance.systems.wire.mixed.timers import foresight
 from conformance.systems.wire.started import Needs
 from conformance.tla import Action, Fn, Value
@@ -86,6 +93,20 @@ def test_a_broker_that_is_started_here_has_the_models_policy() -> None:
     assert needs.properties["group.consumer.migration.policy"] == "upgrade"
     assert Needs().properties == {}
     assert policy_of({"Policy": "latest"}) == "", "auto.offset.reset is another policy"
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_shown"),
+    [("bidirectional", True), ("upgrade", True), ("downgrade", False), ("disabled", False)],
+)
+def test_the_generation_of_a_group_that_stays_classic_is_not_shown(
+    policy: str, is_shown: bool
+) -> None:
+    seen = observed(settings_of(constants(policy=policy)))
+
+    assert ("epoch" in seen) is is_shown
+    assert "member" not in seen
+    assert {"listed", "described", "client"} <= {*seen}
 
 
 # ---- which states ----------------------------------------------------------------------------
