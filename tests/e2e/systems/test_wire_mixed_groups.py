@@ -82,11 +82,21 @@ def test_a_model_of_another_policy_needs_another_broker(
     assert "group.consumer.migration.policy=upgrade" in " ".join(output.split())
 
 
-def test_two_consumers_own_one_partition_after_a_downgrade(broker: str) -> None:
-    """target-given-at-downgrade: c has not given it up when n gets it."""
-    states = after(broker, "mixed/moves-2m", "ConsumerJoin n, ConsumerLeave n, ConsumerJoin n")
+@pytest.mark.parametrize(
+    ("model", "steps"),
+    [
+        # c has not given it up when n gets it once more.
+        ("mixed/moves-2m", "ConsumerJoin n, ConsumerLeave n, ConsumerJoin n"),
+        # Nor when s takes the place of n, and the group does not rebalance.
+        ("mixed/replaced-3m", "ConsumerJoin n, Crash n, ClassicJoin s, ClassicSync s"),
+    ],
+)
+def test_two_consumers_own_one_partition_after_a_downgrade(
+    model: str, steps: str, broker: str
+) -> None:
+    states = after(broker, model, steps)
 
-    bench = workbench(Context(), one_model("mixed/moves-2m"), broker, with_graph=False)
+    bench = workbench(Context(), one_model(model), broker, with_graph=False)
     nobody_owns_twice = bench.prepared.spec.state_formula("NobodyOwnsTwice")
     assert not any(map(nobody_owns_twice, states))
 
@@ -97,9 +107,3 @@ def test_a_session_that_expires_downgrades_the_group(broker: str) -> None:
     bench = workbench(Context(), one_model("mixed/moves-2m"), broker, with_graph=False)
     is_downgraded = bench.prepared.spec.state_formula("IsDowngraded")
     assert all(map(is_downgraded, states))
-
-
-def test_the_session_of_a_classic_member_is_its_own(broker: str) -> None:
-    steps = "ConsumerJoin n, Crash n, ClassicJoin s, Crash s, ConsumerJoin n"
-
-    assert after(broker, "mixed/replaced-3m", steps)
