@@ -18,6 +18,10 @@
 (* member[m]      | ConsumerGroupMember: state, memberEpoch,               *)
 (*                | assignedPartitions, partitionsPendingRevocation;       *)
 (*                | of a classic group ClassicGroupMember.assignment       *)
+(* listed, described[m] | what ConsumerGroupDescribe shows of a consumer   *)
+(*                | group, DescribeGroups of a classic one: who is in it,  *)
+(*                | epochs (0 in a classic group), assignments; nothing    *)
+(*                | depends on them                                        *)
 (* parked         | members whose JoinGroup is not answered                *)
 (* client[m]      | the consumer: what it does next, the epoch or          *)
 (*                | generation that it knows, what it owns                 *)
@@ -45,9 +49,10 @@ CONSTANTS
   Crashes,     \* members of KIP-848 and static ones end without a word, and their sessions run out
   MaxEpoch
 
-VARIABLES type, phase, epoch, assignmentEpoch, target, member, parked, client
+VARIABLES type, phase, epoch, assignmentEpoch, target, member, listed, described, parked, client
 
-groupVars == <<type, phase, epoch, assignmentEpoch, target, member, parked>>
+shownVars == <<listed, described>>
+groupVars == <<type, phase, epoch, assignmentEpoch, target, member, shownVars, parked>>
 vars      == <<groupVars, client>>
 
 Partitions == DOMAIN TopicOf
@@ -70,6 +75,11 @@ Others(m)       == {o \in Members \ {m} : IsStatic(m) /\ InstanceOf[o] = Instanc
 Holds(k)        == k.assigned \union k.revoking
 ReadBy(m)       == {p \in Partitions : TopicOf[p] \in Reads[m]}
 
+\* ConsumerGroupMember.asConsumerGroupDescribeMember: a member has what it is to revoke until it has
+\* done so (KAFKA-20431). ClassicGroupMember.describe.
+Described(k) == Holds(k)
+Shown(k)     == [epoch |-> k.epoch, assignment |-> Described(k)]
+
 \* Epochs are counted from that of the first members: 1 or 2, by release (ConsumerGroup's FirstEpoch).
 Init ==
   LET isClassic == DOMAIN First \subseteq Classic
@@ -83,6 +93,8 @@ Init ==
                      IF m \notin DOMAIN First THEN NoMember
                      ELSE IF isClassic THEN InClassicGroup(has(m))
                      ELSE [NewMember EXCEPT !.epoch = at, !.assigned = has(m)]]
+      /\ listed = DOMAIN First
+      /\ described = [m \in Members |-> Shown(member[m])]
       /\ parked = {}
       /\ client = [m \in Members |->
                      IF m \in DOMAIN First
@@ -169,10 +181,15 @@ Served(g, m, to, owned) ==
   IN  IF to > g.assignmentEpoch THEN {with(t, to) : t \in TargetAssignments(Present(g))}
       ELSE {with(g.target, g.assignmentEpoch)}
 
+MembersBecome(members) ==
+  /\ member' = members
+  /\ listed' = {m \in Members : members[m].state # "None"}
+  /\ described' = [m \in Members |-> Shown(members[m])]
+
 BecomesConsumerGroup(g) ==
   /\ type' = "consumer" /\ phase' = "none" /\ parked' = {}
   /\ epoch' = g.epoch /\ assignmentEpoch' = g.assignmentEpoch
-  /\ target' = g.target /\ member' = g.member
+  /\ target' = g.target /\ MembersBecome(g.member)
 
 \* ClassicGroup.fromConsumerGroup: everybody keeps what it holds, until the group has rebalanced.
 AssignedAtDowngrade(g, m) == Holds(g.member[m])
@@ -183,8 +200,8 @@ BecomesClassicGroup(g, rebalances) ==
   /\ phase' = IF rebalances THEN "PreparingRebalance" ELSE "Stable"
   /\ epoch' = epoch /\ assignmentEpoch' = 0
   /\ target' = [m \in Members |-> {}]
-  /\ member' = [m \in Members |-> IF m \in Present(g) THEN InClassicGroup(AssignedAtDowngrade(g, m))
-                              ELSE NoMember]
+  /\ MembersBecome([m \in Members |->
+       IF m \in Present(g) THEN InClassicGroup(AssignedAtDowngrade(g, m)) ELSE NoMember])
 
 MayUpgrade   == Policy \in {"bidirectional", "upgrade"}
 MayDowngrade == Policy \in {"bidirectional", "downgrade"}
@@ -347,12 +364,12 @@ ClassicRejoin(m) ==
          joined  == [client EXCEPT ![m] = waits(@)]
      IN  IF waiting # Registered
          THEN /\ parked' = waiting /\ client' = joined
-              /\ UNCHANGED <<type, phase, epoch, assignmentEpoch, target, member>>
+              /\ UNCHANGED <<type, phase, epoch, assignmentEpoch, target, member, shownVars>>
          ELSE /\ epoch < MaxEpoch /\ epoch' = epoch + 1
               /\ parked' = {} /\ phase' = "CompletingRebalance"
               /\ client' = [o \in Members |->
                               IF o \in waiting THEN AfterJoin(joined[o], epoch + 1) ELSE client[o]]
-              /\ UNCHANGED <<type, assignmentEpoch, target, member>>
+              /\ UNCHANGED <<type, assignmentEpoch, target, member, shownVars>>
 
 \* There is a new target for it (KAFKA-20272).
 HasNewTarget(k) == k.epoch < assignmentEpoch
@@ -433,6 +450,8 @@ TypeOK ==
   /\ member \in [Members ->
        [state : {"None", "Classic", "Stable", "UnrevokedPartitions", "UnreleasedPartitions"},
         epoch : 0..MaxEpoch, assigned : SUBSET Partitions, revoking : SUBSET Partitions]]
+  /\ listed = Registered
+  /\ described \in [Members -> [epoch : 0..MaxEpoch, assignment : SUBSET Partitions]]
   /\ parked \subseteq Registered
   /\ client \in [Members ->
        [does : Goes, epoch : 0..MaxEpoch, owned : SUBSET Partitions, error : Errors]]

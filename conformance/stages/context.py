@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.compared import ComparedStates
@@ -172,10 +173,11 @@ class Workbench:
         # Here, because the solver behind suites takes half a second to load and few commands cover.
         from conformance.suites.restricted import SuiteLimits
 
-        passing, variables = distant.passes, self.graph.variables
+        variables = self.graph.variables
+        passes = partial(distant.passes, self.constants)
         return SuiteLimits(
             distant.beyond_reach(),
-            lambda state: passing(dict(zip(variables, state, strict=True))),
+            lambda state: passes(dict(zip(variables, state, strict=True))),
         )
 
     def make_system(self) -> SystemUnderTest:

@@ -404,8 +404,9 @@ class Distant(Protocol):
     def beyond_reach(self) -> Mapping[str, str]:
         """The actions that cannot be brought about at all, by name, and why."""
 
-    def passes(self, state: Mapping[str, Value]) -> str:
-        """Why no system stays in this state of the spec until the next step; empty if one does."""
+    def passes(self, constants: Mapping[str, Value], state: Mapping[str, Value]) -> str:
+        """Why no system stays in this state of a model with these constants until the next step;
+        empty if one does."""
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from uuid import UUID
 
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.topics import ModelTopic
 from conformance.systems.wire.consumer.inner_steps import ASSIGNMENT_INTERVAL_MS
 from conformance.systems.wire.consumer.member import (
     Commit,
@@ -17,7 +18,7 @@ from conformance.systems.wire.consumer.member import (
     Heartbeat,
     HeartbeatAnswer,
 )
-from conformance.systems.wire.consumer.reach import NO_ASSIGNOR, ConsumerSettings, ModelTopic
+from conformance.systems.wire.consumer.reach import NO_ASSIGNOR, ConsumerSettings
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
 from impl.coordinator.coordinator_timer import TimeoutTask

@@ -26,6 +26,7 @@ from conformance.kafka.entities import (
 from conformance.systems.external import CHANNELS, AdapterChannel
 from conformance.systems.kafka.java_consumer import JavaConsumer
 from conformance.systems.protocol import ActionRefused, SystemFailed
+from conformance.systems.shared.topics import ModelTopic
 from conformance.systems.wire.admin import commit_request
 from conformance.systems.wire.consumer.inner_steps import (
     ASSIGNMENT_INTERVAL_MS,
@@ -47,7 +48,7 @@ from conformance.systems.wire.consumer.member import (
     Heartbeat,
     HeartbeatAnswer,
 )
-from conformance.systems.wire.consumer.reach import ConsumerSettings, ModelTopic
+from conformance.systems.wire.consumer.reach import ConsumerSettings
 from conformance.systems.wire.consumer.regexes import Resolved
 from conformance.systems.wire.consumer.requests import (
     MemberGroup,

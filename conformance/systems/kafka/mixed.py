@@ -14,17 +14,8 @@ from types import MappingProxyType
 import msgspec
 from kio.schema.errors import ErrorCode
 
-from conformance.kafka.consumer_protocol import assignment_of, read_assignment, subscription_bytes
-from conformance.kafka.entities import (
-    SIZE_BYTES,
-    Entity,
-    class_of,
-    make,
-    milliseconds,
-    module_of,
-    read_response,
-    request_frame,
-)
+from conformance.kafka.consumer_protocol import assignment_of, read_assignment
+from conformance.kafka.entities import SIZE_BYTES, Entity, class_of, read_response, request_frame
 from conformance.systems.external import CHANNELS, AdapterChannel
 from conformance.systems.kafka.consumers import BridgeConsumerGroup, member_group
 from conformance.systems.kafka.groups import BridgeGroup
@@ -36,8 +27,18 @@ from conformance.systems.shared.mixed.coordinator import (
     MixedMember,
     MixedView,
 )
+from conformance.systems.shared.mixed.inside import MixedGroupInside
+from conformance.systems.shared.mixed.requests import (
+    CLASSIC_VERSIONS,
+    ClassicSender,
+    Timeouts,
+    classic_heartbeat,
+    join_request,
+    leave_request,
+    subscription,
+    sync_request,
+)
 from conformance.systems.shared.mixed.settings import MixedSettings, Partitions
-from conformance.systems.shared.mixed.system import MixedGroupSystem
 from conformance.systems.wire.consumer.member import Heartbeat
 from conformance.systems.wire.consumer.requests import (
     REBALANCE_MS,
@@ -49,14 +50,7 @@ from conformance.tla import Value
 _GROUP_ID = "group"
 """As the bridge calls the only group (Groups.java)."""
 _OF_848 = "consumer_group_heartbeat"
-_VERSIONS: Mapping[str, int] = MappingProxyType(
-    {"join_group": 9, "sync_group": 5, "heartbeat": 4, "leave_group": 5, _OF_848: 1}
-)
-_PROTOCOL_TYPE, _ASSIGNOR = "consumer", "range"
-_SUBSCRIPTION_VERSION = 1
-"""The first that says what a member owns."""
-_MALFORMED = b"\x00"
-"""No version is so short."""
+_VERSIONS: Mapping[str, int] = MappingProxyType({**CLASSIC_VERSIONS, _OF_848: 1})
 _STATES: Mapping[str, str] = MappingProxyType(
     {
         "STABLE": "Stable",
@@ -79,7 +73,7 @@ _as_step = msgspec.json.Decoder(_BridgeMixedStep).decode
 
 
 class KafkaMixedCoordinator:
-    """A MixedCoordinator in a JVM; it is sent what the Java client sends."""
+    """A ChoosingMixedCoordinator in a JVM; it is sent what the Java client sends."""
 
     def __init__(self, channel: AdapterChannel, settings: MixedSettings) -> None:
         self._settings = settings
@@ -93,7 +87,7 @@ class KafkaMixedCoordinator:
         self._answers: dict[str, MixedAnswer] = {}
         self._chosen: Mapping[str, Partitions] | None = None
 
-    # ---- MixedCoordinator ------------------------------------------------------------------
+    # ---- ChoosingMixedCoordinator -----------------------------------------------------------
 
     def begin_group(self) -> None:
         self._ids, self._waiting, self._answers = {}, {}, {}
@@ -134,26 +128,18 @@ class KafkaMixedCoordinator:
         return answer
 
     def _send_join(self, name: str, owned: Partitions) -> MixedAnswer | None:
-        settings, module = self._settings, module_of("join_group", 9, "request")
-        metadata = subscription_bytes(
-            settings.reads[name], _SUBSCRIPTION_VERSION, settings.by_topic(owned)
-        )
-        if name in settings.malformed:
-            metadata = _MALFORMED
-        body = make(
-            module.JoinGroupRequest,
-            group_id=_GROUP_ID,
-            session_timeout=milliseconds(REBALANCE_MS),
-            rebalance_timeout=milliseconds(REBALANCE_MS),
-            member_id=self._ids.get(name, ""),
-            group_instance_id=settings.instances[name],
-            protocol_type=_PROTOCOL_TYPE,
-            protocols=(module.JoinGroupRequestProtocol(name=_ASSIGNOR, metadata=metadata),),
+        settings = self._settings
+        metadata = subscription(
+            settings.reads[name], settings.by_topic(owned), malformed=name in settings.malformed
         )
         number = next(self._numbers)
         self._waiting[number] = name
-        self._request(number, body)
+        timeouts = Timeouts(REBALANCE_MS, REBALANCE_MS)
+        self._request(number, join_request(self._sender(name), metadata, timeouts))
         return self._answers.pop(name, None)
+
+    def _sender(self, name: str) -> ClassicSender:
+        return ClassicSender(_GROUP_ID, self._ids.get(name, ""), self._settings.instances[name])
 
     def forget(self, name: str) -> None:
         self._ids.pop(name, None)
@@ -165,48 +151,22 @@ class KafkaMixedCoordinator:
     def sync_group(
         self, name: str, generation: int, given: Mapping[str, Partitions]
     ) -> MixedAnswer:
-        module, by_topic = module_of("sync_group", 5, "request"), self._settings.by_topic
-        body = make(
-            module.SyncGroupRequest,
-            group_id=_GROUP_ID,
-            generation_id=generation,
-            member_id=self._ids[name],
-            group_instance_id=self._settings.instances[name],
-            protocol_type=_PROTOCOL_TYPE,
-            protocol_name=_ASSIGNOR,
-            assignments=tuple(
-                module.SyncGroupRequestAssignment(
-                    member_id=self._ids[each], assignment=assignment_of(by_topic(partitions))
-                )
-                for each, partitions in given.items()
-            ),
+        by_topic = self._settings.by_topic
+        assignments = {self._ids[each]: assignment_of(by_topic(of)) for each, of in given.items()}
+        answer = self._ask_maybe(
+            "sync_group", sync_request(self._sender(name), generation, assignments)
         )
-        answer = self._ask_maybe("sync_group", body)
         if answer is None:
             return MixedAnswer("")  # a follower's waits for the leader's
         return MixedAnswer(_error(answer), generation, self._numbers_of(answer.assignment))
 
     def heartbeat(self, name: str, generation: int) -> MixedAnswer:
-        body = make(
-            class_of("heartbeat", 4, "request"),
-            group_id=_GROUP_ID,
-            generation_id=generation,
-            member_id=self._ids[name],
-            group_instance_id=self._settings.instances[name],
-        )
+        body = classic_heartbeat(self._sender(name), generation)
         return MixedAnswer(_error(self._ask("heartbeat", body)))
 
     def leave_group(self, name: str) -> MixedAnswer:
-        module = module_of("leave_group", 5, "request")
-        member = make(
-            module.MemberIdentity,
-            member_id=self._ids[name],
-            group_instance_id=self._settings.instances[name],
-            reason=None,
-        )
-        answer = self._ask(
-            "leave_group", make(module.LeaveGroupRequest, group_id=_GROUP_ID, members=(member,))
-        )
+        leaving = {self._ids[name]: self._settings.instances[name]}
+        answer = self._ask("leave_group", leave_request(_GROUP_ID, leaving))
         of_members = (each for each in answer.members if _error(each) != "NONE")
         return MixedAnswer(_error(next(of_members, answer)))
 
@@ -226,6 +186,7 @@ class KafkaMixedCoordinator:
                         each.assigned,
                         each.pending_revocation,
                         each.target,
+                        each.described,
                     )
                     for each in consumer.members
                 },
@@ -234,14 +195,15 @@ class KafkaMixedCoordinator:
         if classic is None:
             raise SystemFailed("The group is gone.")
         members = {names.get(each.member_id, each.member_id): each for each in classic.members}
+        assigned = {name: self._numbers_of(each.assignment) for name, each in members.items()}
         return MixedView(
             "classic",
             classic.state,
             classic.generation,
             0,
             {
-                name: MixedMember("Classic", 0, self._numbers_of(each.assignment))
-                for name, each in members.items()
+                name: MixedMember("Classic", assigned=given, described=given)
+                for name, given in assigned.items()
             },
             frozenset(name for name, each in members.items() if each.awaits_join),
         )
@@ -301,7 +263,7 @@ class KafkaMixedCoordinator:
         return others
 
 
-class KafkaMixedGroupSystem(MixedGroupSystem):
+class KafkaMixedGroupSystem(MixedGroupInside):
     """The coordinator, and the consumers of its group."""
 
     def __init__(self, channel: AdapterChannel, settings: MixedSettings) -> None:

@@ -105,7 +105,7 @@ _NUMBERS = (
     "fetch-slots",
     "fetch-shards",
 )
-_TEXTS = ("config", "tls-ca", "fail-over", "deviations")
+_TEXTS = ("config", "tls-ca", "fail-over", "deviations", "migration-policy", "assignor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,11 @@ class Address:
     `rebalance` that of a rebalance that is to expire; `groups`: so many side by side; `max_size`
     its group.max.size, 0 if it is not said; `store_failures`: 1 if its offsets topic may be made to
     refuse an append for a moment; `fetch_slots`: its max.incremental.fetch.session.cache.slots, 0
-    if it is not said, in so many `fetch_shards`; `config`: a client's configuration file;
-    `tls_ca`: a PEM file of whom to trust; `fail_over`: a command that moves the coordinator, or
-    `move`; `deviations`: a system whose known deviations the broker has too; `versions`: of
-    requests by kio's name, others get the newest that both sides know."""
+    if it is not said, in so many `fetch_shards`; `migration_policy` and `assignor`: its
+    group.consumer.migration.policy, and the first of its group.consumer.assignors; `config`: a
+    client's configuration file; `tls_ca`: a PEM file of whom to trust; `fail_over`: a command that
+    moves the coordinator, or `move`; `deviations`: a system whose known deviations the broker has
+    too; `versions`: of requests by kio's name, others get the newest that both sides know."""
 
     host: str
     port: int
@@ -133,6 +134,8 @@ class Address:
     store_failures: int = 0
     fetch_slots: int = 0
     fetch_shards: int = SHARDS
+    migration_policy: str = "bidirectional"
+    assignor: str = "uniform"
     config: str = ""
     tls_ca: str = ""
     fail_over: str = ""

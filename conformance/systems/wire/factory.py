@@ -10,6 +10,7 @@ from conformance.deviations.declared import table_of
 from conformance.deviations.table import DeclaredTable, Deviation
 from conformance.deviations.tolerance import Tolerance, set_aside
 from conformance.systems.shared.group.settings import settings_of
+from conformance.systems.shared.mixed.settings import settings_of as mixed_settings_of
 from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
 from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
 from conformance.systems.wire.address import parse_address
@@ -33,6 +34,12 @@ from conformance.systems.wire.data.session_cache import SPECIFICATION as SESSION
 from conformance.systems.wire.data.sessions import SIGN as _OF_SESSIONS
 from conformance.systems.wire.data.sessions import SPECIFICATION as SESSIONS
 from conformance.systems.wire.data.system import WireDataSystem
+from conformance.systems.wire.mixed.reach import SIGN as _OF_MIXED_GROUPS
+from conformance.systems.wire.mixed.reach import SPECIFICATION as MIXED_GROUPS
+from conformance.systems.wire.mixed.reach import beyond as beyond_for_mixed
+from conformance.systems.wire.mixed.reach import lacking as lacking_for_mixed
+from conformance.systems.wire.mixed.reach import passes as mixed_group_passes
+from conformance.systems.wire.mixed.system import WireMixedSystem
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.produce.reach import BEYOND_REACH, beyond_a_port
 from conformance.systems.wire.produce.reach import lacking as lacking_for_produce
@@ -50,12 +57,18 @@ from conformance.tla import Value
 
 _OF_GROUPS = "MemberIds"
 """A constant that models of GroupMembership have, and others do not."""
+_SHOWN = (GROUPS, CONSUMER_GROUPS, MIXED_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH, SESSIONS)
 _LAST_ONCE = 3
 """The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
 
 
 PortSystem: TypeAlias = (
-    WireSystem | WireConsumerSystem | WireProduceSystem | WireTransactionSystem | WireDataSystem
+    WireSystem
+    | WireConsumerSystem
+    | WireMixedSystem
+    | WireProduceSystem
+    | WireTransactionSystem
+    | WireDataSystem
 )
 """A system that drives a broker at a port."""
 
@@ -79,6 +92,10 @@ class WireFactory:
             return WireDataSystem(constants, address, security, self._tolerance())
         if _OF_TRANSACTIONS in constants:
             return WireTransactionSystem(constants, address, security, self._tolerance())
+        if _OF_MIXED_GROUPS in constants:
+            return WireMixedSystem(
+                mixed_settings_of(constants), address, security, self._tolerance()
+            )
         if _OF_GROUPS not in constants:
             return WireConsumerSystem(
                 consumer_settings_of(constants), address, security, self._tolerance()
@@ -113,7 +130,7 @@ class WireFactory:
             deviation
             for deviation in self._known.deviations()
             if deviation.specification
-            in (GROUPS, CONSUMER_GROUPS, DATA_PATH, SESSIONS, SESSION_CACHE)
+            in (GROUPS, CONSUMER_GROUPS, MIXED_GROUPS, DATA_PATH, SESSIONS, SESSION_CACHE)
         )
 
     def file(self, name: str) -> Path:
@@ -127,8 +144,10 @@ class WireFactory:
         """What no path can bring about with the settings that were given."""
         return {**beyond_reach(self._address), **BEYOND_REACH, **BEYOND_DATA_PATH}
 
-    def passes(self, state: Mapping[str, Value]) -> str:
+    def passes(self, constants: Mapping[str, Value], state: Mapping[str, Value]) -> str:
         """A rebalance timeout is the longest of the members': without a member it is 0 ms."""
+        if _OF_MIXED_GROUPS in constants:
+            return mixed_group_passes(constants, state)
         if state.keys() & {"answers", "answer", "transactionLog"}:
             return ""
         if "groupState" not in state:
@@ -156,6 +175,9 @@ class WireFactory:
         """Why a model cannot be driven; empty if it can."""
         if specification == CONSUMER_GROUPS:
             return beyond_for_consumers(constants) or self._reason_of_port(lacking)
+        if specification == MIXED_GROUPS:
+            without = beyond_for_mixed(constants, self._address)
+            return without or self._reason_of_port(lacking_for_mixed)
         if specification == PRODUCE:
             return beyond_a_port(constants) or self._reason_of_port(lacking_for_produce)
         if specification == TRANSACTIONS:
@@ -174,8 +196,7 @@ class WireFactory:
         if specification == SESSIONS:
             return self._reason_of_port(lambda port: lacking_for_sessions(port, constants))
         if specification != GROUPS:
-            shown = (GROUPS, CONSUMER_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH, SESSIONS)
-            return f"a port shows {', '.join(shown)} and {SESSION_CACHE} only"
+            return f"a port shows {', '.join(_SHOWN)} and {SESSION_CACHE} only"
         settings = settings_of(constants)
         size = self._address.max_size
         if len(settings.members) > settings.maximum_size != size:

@@ -1,8 +1,9 @@
 """A release of Kafka, or a build of one's own, as a broker that is started here.
 
 It is one node on loopback with short timers, which is started at its first use and ends with this
-process; for models in which another leader is elected there are two, and for those of a full cache
-of fetch sessions there is one with few slots. It is driven through its port as any other broker is.
+process; for models in which another leader is elected there are two, for those of a full cache of
+fetch sessions there is one with few slots, and for groups that change their protocol one of each
+migration policy. It is driven through its port as any other broker is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -33,6 +35,8 @@ from conformance.systems.wire.data.session_cache import SPECIFICATION as SESSION
 from conformance.systems.wire.data.sessions import SPECIFICATION as SESSIONS
 from conformance.systems.wire.factory import PortSystem, WireFactory
 from conformance.systems.wire.failover import MOVE
+from conformance.systems.wire.mixed.reach import ASSIGNOR, policy_of
+from conformance.systems.wire.mixed.reach import SPECIFICATION as MIXED_GROUPS
 from conformance.systems.wire.transaction.reach import SPECIFICATION as TRANSACTIONS
 from conformance.tla import Value
 
@@ -59,11 +63,40 @@ _PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _OF_RUNNING: Final = frozenset(
-    {CONSUMER_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH, SESSIONS, SESSION_CACHE}
+    {CONSUMER_GROUPS, MIXED_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH, SESSIONS, SESSION_CACHE}
 )
 """Specifications of which the broker itself says what it can take."""
 _NOWHERE: Final = "127.0.0.1:1"
 """The address of a broker that need not run: for what its settings alone say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a model asks of the broker that is started for it."""
+
+    brokers: int = 1
+    slots: int = 0
+    """For fetch sessions; 0: as delivered."""
+    policy: str = ""
+    """group.consumer.migration.policy; empty: as delivered."""
+
+    @property
+    def settings(self) -> Mapping[str, str | int]:
+        """What the factory of a broker at a port is told of it."""
+        moved = {"fail-over": MOVE} if self.brokers > 1 else {}
+        mixed = {"migration-policy": self.policy, "assignor": ASSIGNOR} if self.policy else {}
+        return {"fetch-slots": self.slots, **moved, **mixed}
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The same, as the broker's own settings."""
+        slots = str(self.slots)
+        few = {"max.incremental.fetch.session.cache.slots": slots} if self.slots else {}
+        mixed = {
+            "group.consumer.migration.policy": self.policy,
+            "group.consumer.assignors": ASSIGNOR,
+        }
+        return {**few, **(mixed if self.policy else {})}
 
 
 class BrokerFactory:
@@ -75,7 +108,7 @@ class BrokerFactory:
 
     def __call__(self, constants: Mapping[str, Value]) -> PortSystem:
         """A system for a model's constants. EnvironmentProblem if the broker does not start."""
-        return _started(self._release, *_needs_of(constants))(constants)
+        return _started(self._release, _needs_of(constants))(constants)
 
     def make_ready(self, tell: Tell) -> None:
         """Fetch the jars."""
@@ -97,18 +130,18 @@ class BrokerFactory:
         """What no path can bring about with these settings."""
         return self._unstarted.beyond_reach()
 
-    def passes(self, state: Mapping[str, Value]) -> str:
+    def passes(self, constants: Mapping[str, Value], state: Mapping[str, Value]) -> str:
         """Why no group of a broker comes into a state; empty if one may."""
-        return self._unstarted.passes(state)
+        return self._unstarted.passes(constants, state)
 
     def shared_name(self, constants: Mapping[str, Value]) -> str:
         """The address of the broker that was started here."""
-        return _started(self._release, *_needs_of(constants)).shared_name(constants)
+        return _started(self._release, _needs_of(constants)).shared_name(constants)
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
         if specification in _OF_RUNNING:
-            started = _started(self._release, *_needs_of(constants))
+            started = _started(self._release, _needs_of(constants))
             return started.cannot_take(specification, constants)
         return self._unstarted.cannot_take(specification, constants)
 
@@ -127,17 +160,15 @@ def of_release(text: str) -> BrokerFactory:
     return BrokerFactory(text)
 
 
-def _at(address: str, release: str, brokers: int = 1, slots: int = 0) -> WireFactory:
+def _at(address: str, release: str, needs: Needs | None = None) -> WireFactory:
     known = f"kafka-{release}" if release else "kafka"
-    others = {"fail-over": MOVE} if brokers > 1 else {}
-    settings = {**_SETTINGS, "deviations": known, "fetch-slots": slots, **others}
+    settings = {**_SETTINGS, "deviations": known, **(needs or Needs()).settings}
     return WireFactory(f"{address}?{urlencode(settings)}")
 
 
-def _needs_of(constants: Mapping[str, Value]) -> tuple[int, int]:
-    """Of a model: how many brokers, and how many slots for fetch sessions; 0: as delivered."""
+def _needs_of(constants: Mapping[str, Value]) -> Needs:
     slots = slots_of(constants, SHARDS) if SIGN in constants else 0
-    return 2 if changes_leaders(constants) else 1, slots
+    return Needs(2 if changes_leaders(constants) else 1, slots, policy_of(constants))
 
 
 def _jars(release: str, tell: Tell) -> KafkaJars:
@@ -147,13 +178,12 @@ def _jars(release: str, tell: Tell) -> KafkaJars:
 
 
 @cache
-def _started(release: str, brokers: int, slots: int) -> WireFactory:
+def _started(release: str, needs: Needs) -> WireFactory:
     """The brokers of this process; they end when the process does."""
     folder = Path(tempfile.mkdtemp(prefix="kconform-broker-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    few = {"max.incremental.fetch.session.cache.slots": str(slots)} if slots else {}
-    settings = ClusterSettings(brokers, properties={**_PROPERTIES, **few})
+    settings = ClusterSettings(needs.brokers, properties={**_PROPERTIES, **needs.properties})
     cluster = Cluster(_jars(release, silent), folder, settings)
     atexit.register(cluster.end)
     cluster.__enter__()
-    return _at(cluster.bootstrap.partition(",")[0], release, brokers, slots)
+    return _at(cluster.bootstrap.partition(",")[0], release, needs)

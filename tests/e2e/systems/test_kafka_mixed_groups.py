@@ -76,7 +76,7 @@ def test_the_table_of_deviations_is_what_the_coordinator_does(
 
     assert all(result.as_expected for result in shown)
     still = {one.deviation.id for one in shown if one.presence is Presence.SEEN}
-    assert len(shown) == 8
+    assert len(shown) == 9
     assert still == (
         {one.deviation.id for one in shown} if version == OLDEST else {"target-given-at-downgrade"}
     )

@@ -44,6 +44,8 @@ class MixedGroupScene(JUnitScene):
             "subscription(": {"subscription", "ofClassic"},
             "id(": {"ids"},
             "describe(": {"describes"},
+            "describe(id(": {"describesMember"},
+            "partitions(": {"partitions", "numbers"},
             "member(": {"member"},
             "numbers(": {"ofTopics", "numbers"},
             "groupState(": {"phase"},
@@ -199,7 +201,10 @@ class MixedGroupScene(JUnitScene):
         if error is not None:
             yield f'assertEquals(Errors.{error}, answer, "the answer");'
             return  # what else differs follows from it
-        for name, expected, actual in self.scene.differing():
+        differing = tuple(self.scene.differing())
+        if [name for name, *_ in differing] == ["described"]:  # else it follows from what differs
+            yield from self._described(*map(fn, differing[0][1:]))
+        for name, expected, actual in differing:
             if name == "phase":
                 yield f'assertEquals({text(expected)}, groupState(), "state of the group");'
             elif name in _OF_THE_GROUP and self._ends_as_consumer_group:
@@ -208,6 +213,13 @@ class MixedGroupScene(JUnitScene):
             elif name == "member":
                 for member, wanted in fn(expected).items():
                     yield from self._member(member, fn(wanted), fn(fn(actual)[member]))
+
+    def _described(self, expected: Fn, actual: Fn) -> Iterator[str]:
+        for name, wanted in expected.items():
+            if fn(wanted)["assignment"] != fn(actual[name])["assignment"]:
+                given = set_of(fn(wanted)["assignment"])
+                seen = f"partitions(describe(id({text(name)})).assignment())"
+                yield f'assertEquals({given}, {seen}, "partitions of {name}, as described");'
 
     @property
     def _ends_as_consumer_group(self) -> bool:

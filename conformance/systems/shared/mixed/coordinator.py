@@ -15,21 +15,29 @@ _NOTHING: Partitions = frozenset()
 
 
 class MixedMember(NamedTuple):
-    """A member as the coordinator has it; `state` by the specification's names."""
+    """A member as the coordinator has it; `state` by the specification's names.
+
+    `described`: what its description shows as its assignment; None if it shows none. Behind a port
+    nothing but that, `epoch` and `target` is seen.
+    """
 
     state: str = "None"
     epoch: int = 0
     assigned: Partitions = _NOTHING
     revoking: Partitions = _NOTHING
     target: Partitions = _NOTHING
+    described: Partitions | None = _NOTHING
 
 
 class MixedView(NamedTuple):
-    """The group as the coordinator has it; the members by name, who is there."""
+    """The group as the coordinator has it; the members by name, who is there.
+
+    `epoch`: None where it is not seen.
+    """
 
     type: str
     phase: str
-    epoch: int
+    epoch: int | None
     assignment_epoch: int
     members: Mapping[str, MixedMember]
     parked: frozenset[str]
@@ -86,8 +94,12 @@ class MixedCoordinator(Protocol):
     def end_initial_delay(self) -> None:
         """The first members of a new classic group have joined."""
 
-    def choose(self, target: Mapping[str, Partitions] | None) -> None:
-        """What the assignor is to give, by member id; None: what it would give."""
-
     def view(self) -> MixedView:
         """The group now."""
+
+
+class ChoosingMixedCoordinator(MixedCoordinator, Protocol):
+    """One whose assignor gives what it is told."""
+
+    def choose(self, target: Mapping[str, Partitions] | None) -> None:
+        """What the assignor is to give, by member id; None: what it would give."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.errors import UserError
-from conformance.systems.wire.consumer.reach import ModelTopic
+from conformance.systems.shared.topics import ModelTopic
 from conformance.tla import Fn, Value
 
 _CLASSIC = "classic"

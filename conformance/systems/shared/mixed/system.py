@@ -1,8 +1,4 @@
-"""MixedGroup.tla's steps on a coordinator that is seen from inside, whatever runs it.
-
-The consumers are ours. Time stands still, and every variable is seen after every step. Where the
-specification leaves the target assignment open, the harness chooses it.
-"""
+"""MixedGroup.tla's steps on a coordinator, whatever runs it. The consumers are ours."""
 
 from __future__ import annotations
 
@@ -15,8 +11,9 @@ from conformance.systems.shared.mixed.coordinator import (
     MixedAnswer,
     MixedCoordinator,
     MixedMember,
+    MixedView,
 )
-from conformance.systems.shared.mixed.settings import MixedSettings, Partitions, numbers_in
+from conformance.systems.shared.mixed.settings import MixedSettings, Partitions
 from conformance.tla import Action, Fn, Value, make_function
 
 VARIABLES = (
@@ -26,6 +23,8 @@ VARIABLES = (
     "assignmentEpoch",
     "target",
     "member",
+    "listed",
+    "described",
     "parked",
     "client",
 )
@@ -36,7 +35,7 @@ _LEAVE_EPOCH = -1
 class MixedGroupSystem:
     """One coordinator, one group, and its consumers."""
 
-    variables = VARIABLES
+    variables: tuple[str, ...] = VARIABLES
 
     def __init__(self, settings: MixedSettings, coordinator: MixedCoordinator) -> None:
         self._settings = settings
@@ -57,14 +56,13 @@ class MixedGroupSystem:
             "ClassicLeave": self._classic_leave,
         }
 
-    # ---- SystemUnderTest, Choosing ---------------------------------------------------------
+    # ---- SystemUnderTest -------------------------------------------------------------------
 
     def _begin(self) -> None:
         """The group that is there at first, and its consumers."""
         self._clients = dict.fromkeys(self._settings.instances, MixedClient())
         self._before_first = 0
         self._coordinator.begin_group()
-        self._coordinator.choose(None)
         if self._settings.first.keys() <= self._settings.classic:
             self._begin_classic_group()
         else:
@@ -91,45 +89,48 @@ class MixedGroupSystem:
                 raise SystemFailed(f"{name} is assigned {answer.partitions}, not {given}")
             self._clients[name] = MixedClient("on", 1, given)
 
-    def choose(self, wanted: Mapping[str, Value]) -> None:
-        """The target that the next request is to lead to, if it leads to a new one."""
-        target = wanted["target"]
-        assert isinstance(target, Fn), "a function of the members"
-        self._coordinator.choose({str(name): numbers_in(given) for name, given in target.items()})
-
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the coordinator cannot."""
         step = self._steps.get(action.name)
         if step is None:
             raise ActionRefused(f"the adapter knows no action {action}")
         step(str(action.args[0]))
+        self._take_joins()
+
+    def _take_joins(self) -> None:
+        """What consumers make of answers to joins that waited."""
         for name, answer in self._coordinator.joins_answered().items():
             self._after_join(name, answer)
-        self._coordinator.choose(None)
 
     def observe(self) -> Observation:
-        """The observed variables as the objects have them now."""
+        """The observed variables as they are now, without those that are not seen now."""
+        self._take_joins()
         view = self._coordinator.view()
         if strangers := sorted({*view.members} - {*self._clients}):
             raise SystemFailed(f"The group has members that nobody sent: {strangers}")
-        members = {name: view.members.get(name, MixedMember()) for name in self._clients}
+        seen = self._values(view)
         return Observation(
-            {
-                "type": view.type,
-                "phase": view.phase,
-                "epoch": self._ours(view.epoch),
-                "assignmentEpoch": self._ours(view.assignment_epoch),
-                "target": make_function({name: _values(m.target) for name, m in members.items()}),
-                "member": make_function(
-                    {
-                        name: _member(m._replace(epoch=self._ours(m.epoch)))
-                        for name, m in members.items()
-                    }
-                ),
-                "parked": frozenset(view.parked),
-                "client": make_function({name: c.value for name, c in self._clients.items()}),
-            }
+            {name: value for name in self.variables if (value := seen[name]) is not None}
         )
+
+    def _values(self, view: MixedView) -> Mapping[str, Value | None]:
+        members = {
+            name: member._replace(epoch=self._ours(member.epoch))
+            for name in self._clients
+            for member in [view.members.get(name, MixedMember())]
+        }
+        return {
+            "type": view.type,
+            "phase": view.phase,
+            "epoch": None if view.epoch is None else self._ours(view.epoch),
+            "assignmentEpoch": self._ours(view.assignment_epoch),
+            "target": make_function({name: _values(m.target) for name, m in members.items()}),
+            "member": make_function({name: _member(m) for name, m in members.items()}),
+            "listed": frozenset(view.members),
+            "described": _described(members),
+            "parked": frozenset(view.parked),
+            "client": make_function({name: c.value for name, c in self._clients.items()}),
+        }
 
     def _ours(self, epoch: int) -> int:
         """The epoch as the specification counts it: from that of the first members."""
@@ -220,6 +221,18 @@ def _member(member: MixedMember) -> Value:
             "epoch": member.epoch,
             "assigned": _values(member.assigned),
             "revoking": _values(member.revoking),
+        }
+    )
+
+
+def _described(members: Mapping[str, MixedMember]) -> Value | None:
+    """What descriptions show; None unless they show it of all."""
+    if any(member.described is None for member in members.values()):
+        return None
+    return make_function(
+        {
+            name: Fn({"epoch": member.epoch, "assignment": _values(member.described or ())})
+            for name, member in members.items()
         }
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from conformance.errors import UserError
+from conformance.systems.shared.topics import ModelTopic
 from conformance.systems.wire.consumer.regexes import regexes_of
 from conformance.systems.wire.port import Port, not_offered
 from conformance.tla import Action, Fn, Value
@@ -28,28 +29,6 @@ _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
 _NO_INSTANCE = "none"
 NO_ASSIGNOR = "none"
 """Of who names no assignor, and of a group in which nobody is."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelTopic:
-    """A topic of a model, by `key`: `name` may be another one's too, at another time.
-
-    Its partitions are the model's from `first` on: `size` of them as it is created, `most` later.
-    """
-
-    key: str
-    name: str
-    first: int
-    size: int
-    most: int
-    is_there: bool
-    stays: bool
-    """Whether it is as it is at first, in all of the model."""
-
-    @property
-    def numbers(self) -> range:
-        """Its partitions' numbers in the model."""
-        return range(self.first, self.first + self.most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 from conformance.kafka.entities import Entity, in_milliseconds, make, milliseconds, module_of
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.shared.group.exchange import error_name
+from conformance.systems.shared.topics import ModelTopic
 from conformance.systems.wire.admin import commit_request, fetch_offsets
 from conformance.systems.wire.consumer.member import (
     Commit,
@@ -19,7 +20,6 @@ from conformance.systems.wire.consumer.member import (
     Heartbeat,
     HeartbeatAnswer,
 )
-from conformance.systems.wire.consumer.reach import ModelTopic
 from conformance.systems.wire.port import MOVING, Port
 
 REBALANCE_MS = 300_000

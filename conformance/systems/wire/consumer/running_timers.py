@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.systems.wire.consumer.member import LEAVE_EPOCH, HeartbeatAnswer, WireMember
 from conformance.systems.wire.consumer.requests import REBALANCE_MS
-from conformance.systems.wire.consumer.settings import SESSION_MS, SessionSettings, interval_of
+from conformance.systems.wire.consumer.settings import SESSION_MS, GroupSession, SessionSettings
 from conformance.systems.wire.consumer.timers import REBALANCE, ConsumerTimers
 from conformance.systems.wire.pace import Pace
 
@@ -32,13 +32,10 @@ class RunningConsumerTimers:
         rebalance: int,
     ) -> None:
         self._path = path
-        self._sessions = sessions
+        self._session = GroupSession(sessions, group_id)
         self._pace = pace
-        self._group_id = group_id
         self._rebalance = rebalance
         self._step = -1
-        self._session = SESSION_MS
-        self._is_own_session = False
         self._running_out: dict[str, float] = {}
         self._reconciling: dict[str, Reconciliation] = {}
         self._mistimed = ""
@@ -53,16 +50,11 @@ class RunningConsumerTimers:
 
     def set_session(self) -> None:
         """Give the group the session timeout that this step's heartbeat is to begin."""
-        length = self._path.sessions.get(self._step, 0) or SESSION_MS
-        if length != self._session:
-            self._sessions.set(self._group_id, length)
-            self._session, self._is_own_session = length, True
+        self._session.set(self._path.sessions.get(self._step, 0) or SESSION_MS)
 
     def begin(self, member: WireMember, answer: HeartbeatAnswer, asked: float) -> None:
         """The member's heartbeat was sent at `asked` (s), or later, and has been answered."""
-        is_shown = answer.interval_ms in (0, interval_of(self._session))
-        if self._is_own_session and self._sessions.interval_is_told and not is_shown:
-            self._mistimed = "the coordinator had not heard of the group's session timeout yet"
+        self._mistimed = self._mistimed or self._session.mistimed(answer.interval_ms)
         self._running_out.pop(member.name, None)
         if length := self._path.sessions.get(self._step, 0):
             self._running_out[member.name] = asked + length / 1000

@@ -130,6 +130,29 @@ class SessionSettings:
         forget(self._broker.entry, sorted(self._altered))
 
 
+class GroupSession:
+    """The session timeout of one group while a test runs."""
+
+    def __init__(self, sessions: SessionSettings, group_id: str) -> None:
+        self._sessions = sessions
+        self._group_id = group_id
+        self._length = SESSION_MS
+        self._is_own = False
+
+    def set(self, length: int) -> None:
+        """Give the group this session timeout (ms), unless it has it."""
+        if length != self._length:
+            self._sessions.set(self._group_id, length)
+            self._length, self._is_own = length, True
+
+    def mistimed(self, interval_ms: int) -> str:
+        """Why an answer with this heartbeat interval began another session; empty if it did not."""
+        is_shown = interval_ms in (0, interval_of(self._length))
+        if not self._is_own or not self._sessions.interval_is_told or is_shown:
+            return ""
+        return "the coordinator had not heard of the group's session timeout yet"
+
+
 def forget(port: Port, group_ids: Iterable[str]) -> None:
     """Leave no settings of these groups behind."""
     nothing = dict.fromkeys(_settings(0))

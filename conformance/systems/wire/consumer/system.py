@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from conformance.deviations.tolerance import Tolerance
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.topics import ModelTopic
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.consumer.driven_group import DrivenConsumerGroup
@@ -26,7 +27,6 @@ from conformance.systems.wire.consumer.probes import (
 from conformance.systems.wire.consumer.reach import (
     SPECIFICATION,
     ConsumerSettings,
-    ModelTopic,
     lacking,
 )
 from conformance.systems.wire.consumer.requests import MemberGroup, ReadTopic

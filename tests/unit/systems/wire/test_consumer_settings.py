@@ -11,7 +11,14 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from conformance.systems.protocol import SystemFailed
-from conformance.systems.wire.consumer.settings import Sessions, forget
+from conformance.systems.wire.consumer.settings import (
+    SESSION_MS,
+    GroupSession,
+    Sessions,
+    SessionSettings,
+    forget,
+    interval_of,
+)
 from conformance.systems.wire.port import Port
 
 SESSION = "consumer.session.timeout.ms"
@@ -124,3 +131,44 @@ def test_whether_answers_tell_the_interval_is_tried_once() -> None:
 
     assert [sessions.answers_tell(in_vain) for _ in range(3)] == [False] * 3
     assert len(tried) == 1
+
+
+class Told:
+    """Keeps what is set; `interval_is_told`: whether answers tell a group's own interval."""
+
+    def __init__(self, *, interval_is_told: bool) -> None:
+        self.interval_is_told = interval_is_told
+        self.set_to: list[int] = []
+
+    def set(self, _group_id: str, session_ms: int) -> None:
+        self.set_to.append(session_ms)
+
+
+def test_a_groups_session_is_set_where_it_becomes_another_one() -> None:
+    told = Told(interval_is_told=True)
+    session = GroupSession(cast("SessionSettings", told), "group")
+
+    for length in (SESSION_MS, 800, 800, SESSION_MS):
+        session.set(length)
+
+    assert told.set_to == [800, SESSION_MS]
+
+
+@pytest.mark.parametrize(
+    ("interval_is_told", "length", "answered", "is_mistimed"),
+    [
+        (True, 800, interval_of(800), False),
+        (True, 800, interval_of(SESSION_MS), True),
+        (True, 800, 0, False),  # an error says nothing of it
+        (False, 800, interval_of(SESSION_MS), False),
+        (True, SESSION_MS, 5_000, False),  # the group has the broker's own
+    ],
+)
+def test_an_answer_tells_whether_the_coordinator_had_heard_of_the_session(
+    interval_is_told: bool, length: int, answered: int, is_mistimed: bool
+) -> None:
+    told = Told(interval_is_told=interval_is_told)
+    session = GroupSession(cast("SessionSettings", told), "group")
+    session.set(length)
+
+    assert bool(session.mistimed(answered)) is is_mistimed

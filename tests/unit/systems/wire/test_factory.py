@@ -32,6 +32,9 @@ def test_a_named_systems_table_serves_at_the_port() -> None:
     assert of_groups == {one.id for one in of_classes}
     # Those of replication no port can meet.
     assert all(one.specification != "Replication" for one in NAMED.deviations())
+    mixed = {one.id for one in NAMED.deviations() if one.specification == "MixedGroup"}
+    assert len(mixed) == 9
+    assert "target-given-at-downgrade" in mixed
     older = expected_of(Context(), "wire:localhost:9092?deviations=kafka-3.8.1", "GroupMembership")
     assert older == ()
 
@@ -89,6 +92,7 @@ def test_a_name_of_a_broker_is_a_release_or_a_build(
         ("group/store-failure-2m", "", True),
         ("group/store-failure-2m", "store-failures=1", False),
         ("consumer/dynamic-2m", "", True),
+        ("mixed/moves-2m", "assignor=range", True),
         ("transaction/port-v2", "", True),
         ("data/leaders", "fail-over=move", False),
         ("sessions/changes", "", True),
