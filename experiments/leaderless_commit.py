@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import threading
+from contextlib import closing
 from pathlib import Path
 
 from conformance.kafka.cluster import Cluster, ClusterSettings
@@ -41,6 +42,7 @@ class LeaderlessCommit:
         self._cluster = cluster
         self._coordinator = 0
         self._leader = 0
+        self._return: threading.Timer | None = None
 
     def run(self, log: HistoryLog) -> None:
         """One transaction is committed without a leader, the next one is aborted.
@@ -61,7 +63,14 @@ class LeaderlessCommit:
     def _lose_the_leader(self) -> None:
         self._cluster.nodes[self._leader].kill()
         self._cluster.await_that("the partition has no leader", lambda: not self._has_leader(), 30)
-        threading.Timer(AWAY_S, self._cluster.nodes[self._leader].start).start()
+        self._return = threading.Timer(AWAY_S, self._cluster.nodes[self._leader].start)
+        self._return.start()
+
+    def close(self) -> None:
+        """No broker comes back once the cluster has ended."""
+        if self._return is not None:
+            self._return.cancel()
+            self._return.join()
 
     def _has_leader(self) -> bool:
         return self._leader_of(TOPIC, self._coordinator) != NO_LEADER
@@ -83,7 +92,8 @@ def main() -> None:
     with Cluster(jars, output / "work", ClusterSettings(brokers=BROKERS)) as cluster:
         with HistoryLog(output / "transactions.ndjson", "transactions") as log:
             log.event(CONFIGURE, configured={"transaction_version": VERSION})
-            LeaderlessCommit(cluster).run(log)
+            with closing(LeaderlessCommit(cluster)) as commit:
+                commit.run(log)
         read_to_the_end(cluster.bootstrap, output, 1)
     print_judgement(output, VERSION)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from conformance.systems.wire.consumer.member import LEAVE_EPOCH, HeartbeatAnswer, WireMember
 from conformance.systems.wire.consumer.requests import REBALANCE_MS
+from conformance.systems.wire.consumer.sessions import RunningSessions
 from conformance.systems.wire.consumer.settings import SESSION_MS, GroupSession, SessionSettings
 from conformance.systems.wire.consumer.timers import REBALANCE, ConsumerTimers
 from conformance.systems.wire.pace import Pace
@@ -36,7 +36,7 @@ class RunningConsumerTimers:
         self._pace = pace
         self._rebalance = rebalance
         self._step = -1
-        self._running_out: dict[str, float] = {}
+        self._running = RunningSessions(pace)
         self._reconciling: dict[str, Reconciliation] = {}
         self._mistimed = ""
 
@@ -55,9 +55,7 @@ class RunningConsumerTimers:
     def begin(self, member: WireMember, answer: HeartbeatAnswer, asked: float) -> None:
         """The member's heartbeat was sent at `asked` (s), or later, and has been answered."""
         self._mistimed = self._mistimed or self._session.mistimed(answer.interval_ms)
-        self._running_out.pop(member.name, None)
-        if length := self._path.sessions.get(self._step, 0):
-            self._running_out[member.name] = asked + length / 1000
+        self._running.begin(member.name, self._path.sessions.get(self._step, 0), asked)
         self._note_reconciling(member, answer, asked)
 
     def _note_reconciling(self, member: WireMember, answer: HeartbeatAnswer, asked: float) -> None:
@@ -74,20 +72,16 @@ class RunningConsumerTimers:
     def wait_for(self, timer: str, member: str) -> None:
         """It runs out by itself; ConsumerGroupDescribe shows the member go."""
         reconciling = self._reconciling.pop(member, None)
-        over = self._running_out.pop(member, time.monotonic())
+        end = self._running.forget(member)
         if timer == REBALANCE and reconciling is not None:
-            over = reconciling.asked + self._rebalance / 1000
-        time.sleep(max(over - time.monotonic(), 0.0))
-        self._pace.wait_for(0)
+            end = reconciling.asked + self._rebalance / 1000
+        self._running.wait_until(end)
 
     @property
     def over(self) -> str:
         """Which timer may be over although the path has not come to it; empty if none."""
-        if self._mistimed:
-            return self._mistimed
-        for name, over in self._running_out.items():
-            if self._pace.seen_at > over:
-                return f"the session of {name} was over"
+        if over := self._mistimed or self._running.over:
+            return over
         for name, timeout in self._path.rebalances.items():
             since = self._reconciling.get(name)
             if since is not None and (self._pace.seen_at - since.asked) * 1000 > timeout:

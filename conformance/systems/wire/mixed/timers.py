@@ -6,11 +6,11 @@ after which nothing more is heard of the member. That of a classic member is its
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.systems.wire.address import Address
+from conformance.systems.wire.consumer.sessions import RunningSessions
 from conformance.systems.wire.consumer.settings import SESSION_MS, GroupSession
 from conformance.systems.wire.pace import Pace
 from conformance.tla import Action
@@ -65,9 +65,8 @@ class RunningMixedTimers:
     def __init__(self, path: MixedTimers, session: GroupSession, pace: Pace) -> None:
         self._path = path
         self._session = session
-        self._pace = pace
+        self._sessions = RunningSessions(pace)
         self._step = -1
-        self._running_out: dict[str, float] = {}
         self._mistimed = ""
 
     def step(self) -> None:
@@ -85,33 +84,21 @@ class RunningMixedTimers:
     def of_848(self, name: str, interval_ms: int, asked: float) -> None:
         """A heartbeat that was sent at `asked` (monotonic, s), or later, has been answered."""
         self._mistimed = self._mistimed or self._session.mistimed(interval_ms)
-        self._begin(name, self._path.heartbeats.get(self._step, 0), asked)
+        self._sessions.begin(name, self._path.heartbeats.get(self._step, 0), asked)
 
     def of_classic(self, name: str, asked: float) -> None:
         """The same of any request of a classic member."""
-        self._begin(name, self._path.members.get(name, 0), asked)
-
-    def _begin(self, name: str, length: int, asked: float) -> None:
-        self._running_out.pop(name, None)
-        if length:
-            self._running_out[name] = asked + length / 1000
+        self._sessions.begin(name, self._path.members.get(name, 0), asked)
 
     def left(self, name: str) -> None:
         """The member has left, and its session with it."""
-        self._running_out.pop(name, None)
+        self._sessions.forget(name)
 
     def wait_for(self, name: str) -> None:
         """The member's session runs out by itself; descriptions show the member go."""
-        over = self._running_out.pop(name, time.monotonic())
-        time.sleep(max(over - time.monotonic(), 0.0))
-        self._pace.wait_for(0)
+        self._sessions.wait_until(self._sessions.forget(name))
 
     @property
     def over(self) -> str:
         """Which session may be over although the path has not come to it; empty if none."""
-        if self._mistimed:
-            return self._mistimed
-        for name, over in self._running_out.items():
-            if self._pace.seen_at > over:
-                return f"the session of {name} was over"
-        return ""
+        return self._mistimed or self._sessions.over
