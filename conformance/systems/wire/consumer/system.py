@@ -9,29 +9,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from conformance.deviations.tolerance import Tolerance
 from conformance.systems.protocol import ActionRefused
-from conformance.systems.shared.topics import ModelTopic
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.consumer.driven_group import DrivenConsumerGroup
+from conformance.systems.wire.consumer.group_broker import GroupBroker
 from conformance.systems.wire.consumer.member import REQUESTS, is_of_a_member, step_of_member
 from conformance.systems.wire.consumer.observation import VARIABLES
-from conformance.systems.wire.consumer.probes import (
-    answers_tell_interval,
-    await_topic,
-    find_coordinator,
-)
 from conformance.systems.wire.consumer.reach import (
     SPECIFICATION,
     ConsumerSettings,
     lacking,
 )
-from conformance.systems.wire.consumer.requests import MemberGroup, ReadTopic
 from conformance.systems.wire.consumer.running_timers import RunningConsumerTimers
-from conformance.systems.wire.consumer.settings import SessionSettings
 from conformance.systems.wire.consumer.timers import EXPIRIES, ConsumerTimers, foresight
 from conformance.systems.wire.pace import LONGEST_PAUSE, Pace
 from conformance.systems.wire.security import Security
@@ -51,22 +43,10 @@ class WireConsumerSystem:
         self._address = address
         self._broker = WireBroker(address, security)
         self._broker.require(SPECIFICATION, lacking(self._broker.entry))
-        self._group = MemberGroup("", tuple(map(self._made, settings.topics)))
-        await_topic(self._broker, self._group, settings.partitions)
-        self._sessions = SessionSettings(self._broker)
-        self._sets_sessions = self._broker.entry.offers("incremental_alter_configs")
-        if address.session and self._sets_sessions:
-            self._sessions.try_interval(
-                lambda: answers_tell_interval(self._broker, self._group, self._sessions)
-            )
+        self._groups = GroupBroker(self._broker, settings.topics, settings.partitions, address)
         self._foresight = ConsumerTimers()
         self._pace = Pace(address)
         self._driven: DrivenConsumerGroup | None = None
-
-    def _made(self, topic: ModelTopic) -> ReadTopic:
-        made = self._broker.make_topic(topic.size)
-        assert made is not None, "CreateTopics is among what was demanded"
-        return ReadTopic(topic, *made)
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
@@ -74,12 +54,14 @@ class WireConsumerSystem:
         """A group id that nobody has used, new members; what was before is left behind."""
         self._leave_behind()
         broker = self._broker
-        group = replace(self._group, group_id=broker.new_group_id())
-        description = find_coordinator(broker, group)
-        broker.leaders.look(again=False)
+        group, description = self._groups.new_group()
         self._pace.begin()
         timers = RunningConsumerTimers(
-            self._foresight, self._sessions, self._pace, group.group_id, self._address.rebalance
+            self._foresight,
+            self._groups.sessions,
+            self._pace,
+            group.group_id,
+            self._address.rebalance,
         )
         self._driven = DrivenConsumerGroup(
             self._settings, broker, group, description, self._pace, timers
@@ -116,7 +98,7 @@ class WireConsumerSystem:
 
     def foresee(self, actions: Sequence[Action]) -> str:
         """Which timers the next test lets expire; why it cannot be driven, if it cannot."""
-        if not self._sets_sessions and any(action.name in EXPIRIES for action in actions):
+        if not self._groups.sets_sessions and any(action.name in EXPIRIES for action in actions):
             return "a group's session timeout is set by IncrementalAlterConfigs: it is not offered"
         self._foresight = foresight(actions, self._address)
         return ""
@@ -156,7 +138,7 @@ class WireConsumerSystem:
         """Delete what was made, and close the connections."""
         with self._broker.closing():
             self._leave_behind()
-            self._sessions.forget()
+            self._groups.sessions.forget()
 
     def _leave_behind(self) -> None:
         group, self._driven = self._driven, None

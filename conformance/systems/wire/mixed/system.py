@@ -9,21 +9,14 @@ candidates. The target assignment is the coordinator's choice, which is followed
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from conformance.deviations.tolerance import Tolerance
 from conformance.systems.shared.mixed.settings import MixedSettings
 from conformance.systems.shared.mixed.system import MixedGroupSystem
-from conformance.systems.shared.topics import ModelTopic
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
-from conformance.systems.wire.consumer.probes import (
-    answers_tell_interval,
-    await_topic,
-    find_coordinator,
-)
-from conformance.systems.wire.consumer.requests import MemberGroup, ReadTopic
-from conformance.systems.wire.consumer.settings import GroupSession, SessionSettings
+from conformance.systems.wire.consumer.group_broker import GroupBroker
+from conformance.systems.wire.consumer.settings import GroupSession
 from conformance.systems.wire.mixed.coordinator import MixedTest, WireMixedCoordinator
 from conformance.systems.wire.mixed.reach import SPECIFICATION, lacking, observed
 from conformance.systems.wire.mixed.timers import (
@@ -40,35 +33,6 @@ _NOT_ALWAYS = frozenset({"epoch", "described"})
 """A classic group's generation is not described, its assignment in the state Stable only."""
 
 
-class MixedBroker:
-    """A broker whose groups change their protocol: a topic for each of the model's, and the
-    sessions of groups."""
-
-    def __init__(self, settings: MixedSettings, address: Address, security: Security) -> None:
-        self.port = WireBroker(address, security)
-        self.port.require(SPECIFICATION, lacking(self.port.entry))
-        self._group = MemberGroup("", tuple(map(self._made, settings.topics)))
-        await_topic(self.port, self._group, sum(topic.most for topic in settings.topics))
-        self.sessions = SessionSettings(self.port)
-        self.sets_sessions = self.port.entry.offers("incremental_alter_configs")
-        if address.session and self.sets_sessions:
-            self.sessions.try_interval(
-                lambda: answers_tell_interval(self.port, self._group, self.sessions)
-            )
-
-    def _made(self, topic: ModelTopic) -> ReadTopic:
-        made = self.port.make_topic(topic.size)
-        assert made is not None, "CreateTopics is among what was demanded"
-        return ReadTopic(topic, *made)
-
-    def new_group(self) -> MemberGroup:
-        """A group id that nobody has used, and that has a coordinator."""
-        group = replace(self._group, group_id=self.port.new_group_id())
-        find_coordinator(self.port, group)
-        self.port.leaders.look(again=False)
-        return group
-
-
 class WireMixedSystem(MixedGroupSystem):
     """One group of a broker at a time; a new one for each test."""
 
@@ -79,10 +43,13 @@ class WireMixedSystem(MixedGroupSystem):
         self.variables = observed(settings)
         self.sometimes = _NOT_ALWAYS & {*self.variables}
         self._address = address
-        self._broker = MixedBroker(settings, address, security)
+        port = WireBroker(address, security)
+        port.require(SPECIFICATION, lacking(port.entry))
+        partitions = sum(topic.most for topic in settings.topics)
+        self._broker = GroupBroker(port, settings.topics, partitions, address)
         self._pace = Pace(address)
         self._path = MixedTimers()
-        self._at_port = WireMixedCoordinator(self._broker.port, settings, self._pace)
+        self._at_port = WireMixedCoordinator(port, settings, self._pace)
         super().__init__(settings, self._at_port)
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -90,7 +57,7 @@ class WireMixedSystem(MixedGroupSystem):
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """The group of the beginning; what was before is left behind."""
         self._at_port.leave_behind()
-        group = self._broker.new_group()
+        group, _ = self._broker.new_group()
         self._pace.begin()
         session = GroupSession(self._broker.sessions, group.group_id)
         timers = RunningMixedTimers(self._path, session, self._pace)
