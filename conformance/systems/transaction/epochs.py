@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import Final
 
@@ -56,5 +57,9 @@ class ProducerEpochs:
 
     def numbered(self, record: TxnTransitMetadata) -> TxnTransitMetadata:
         """The record, with its epoch's number."""
-        number = self.number(record.producer_id, record.producer_epoch)
-        return replace(record, producer_epoch=number)
+        return _with_epoch(record, self.number(record.producer_id, record.producer_epoch))
+
+
+@functools.lru_cache(maxsize=10_000)
+def _with_epoch(record: TxnTransitMetadata, epoch: int) -> TxnTransitMetadata:
+    return replace(record, producer_epoch=epoch)

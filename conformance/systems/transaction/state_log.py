@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -58,10 +59,7 @@ class StateLog:
 
     def value(self, record: Record) -> TxnTransitMetadata:
         """What a record says of the id."""
-        known = read_transaction_record(record)
-        assert known is not None, "the coordinator writes versions that it knows"
-        assert known.value is not None, "no id expires"
-        return self._epochs.numbered(known.value)
+        return self._epochs.numbered(_value_of(record))
 
     def replicate(self) -> None:
         """See `StatePartition.replicate`."""
@@ -98,6 +96,15 @@ class StateLog:
             if append.broker == broker and append.tenure < self.tenure and not append.is_late:
                 append.is_late = True
                 append.callback(Errors.NONE)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _value_of(record: Record) -> TxnTransitMetadata:
+    """A state of the log is looked at again and again: no record is read twice."""
+    known = read_transaction_record(record)
+    assert known is not None, "the coordinator writes versions that it knows"
+    assert known.value is not None, "no id expires"
+    return known.value
 
 
 class BrokerStateLog:
