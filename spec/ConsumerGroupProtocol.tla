@@ -227,29 +227,29 @@ AnswerTo(request, moved, before) ==
 
 \* consumerGroupHeartbeat: subscribe, assign if the group has changed and the target is not too new
 \* for that, reconcile this member.
+\* `\E x \in {value}` and not LET: in ENABLED, for fairness, TLC evaluates a LET wherever it is used.
 HandleHeartbeat(m) ==
-  LET request == channel[m]
-      members == Updated(m)
-      epoch   == EpochAfter(m)
-      isDue   == epoch > assignmentEpoch /\ IntervalIsOver
-      isMade  == isDue /\ epoch >= FirstEpoch
-      held    == UNION {Holds(members[other]) : other \in Members}
-  IN  /\ request.type = "Request" /\ request.epoch >= JoinEpoch
-      /\ Error(m, request) = "NONE" /\ (epoch = groupEpoch \/ MayChange)
-      /\ groupEpoch' = epoch
-      /\ assignmentEpoch' = IF isDue THEN epoch ELSE assignmentEpoch
-      /\ assignedBy' = IF isMade THEN MadeBy(m) ELSE assignedBy
-      /\ intervalRuns' = IF isMade THEN AssignmentInterval ELSE intervalRuns
-      /\ hashed' = IF epoch = groupEpoch THEN hashed ELSE ReadBy(members)
-      /\ refresh' = FALSE
-      /\ \E given \in TargetsAfter(m, isDue, members) :
-           LET moved == Reconciled(members[m], TargetEpoch(epoch, isDue), given[m], request, held,
-                                   IsNews(m))
-           IN  /\ target' = given
-               /\ MembersBecome([members EXCEPT ![m] = moved])
-               /\ channel' = [channel EXCEPT ![m] = AnswerTo(request, moved, members[m])]
-      /\ RegexesAfter(Found(m)[m].reads, members, members[m].reads)
-      /\ UNCHANGED <<topics, consumer, commit>>
+  /\ channel[m].type = "Request" /\ channel[m].epoch >= JoinEpoch
+  /\ Error(m, channel[m]) = "NONE"
+  /\ \E request \in {channel[m]}, members \in {Updated(m)}, epoch \in {EpochAfter(m)} :
+       LET isDue  == epoch > assignmentEpoch /\ IntervalIsOver
+           isMade == isDue /\ epoch >= FirstEpoch
+           held   == UNION {Holds(members[other]) : other \in Members}
+       IN  /\ epoch = groupEpoch \/ MayChange
+           /\ groupEpoch' = epoch
+           /\ assignmentEpoch' = IF isDue THEN epoch ELSE assignmentEpoch
+           /\ assignedBy' = IF isMade THEN MadeBy(m) ELSE assignedBy
+           /\ intervalRuns' = IF isMade THEN AssignmentInterval ELSE intervalRuns
+           /\ hashed' = IF epoch = groupEpoch THEN hashed ELSE ReadBy(members)
+           /\ refresh' = FALSE
+           /\ \E given \in TargetsAfter(m, isDue, members) :
+              \E moved \in {Reconciled(members[m], TargetEpoch(epoch, isDue), given[m], request, held,
+                                       IsNews(m))} :
+                /\ target' = given
+                /\ MembersBecome([members EXCEPT ![m] = moved])
+                /\ channel' = [channel EXCEPT ![m] = AnswerTo(request, moved, members[m])]
+           /\ RegexesAfter(Found(m)[m].reads, members, members[m].reads)
+           /\ UNCHANGED <<topics, consumer, commit>>
 
 EpochAfterRemoval == groupEpoch + 1
 
