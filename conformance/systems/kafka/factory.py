@@ -33,6 +33,8 @@ from conformance.systems.shared.mixed.settings import settings_of as mixed_setti
 from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
 from conformance.systems.shared.produce.window import SPECIFICATION as _PRODUCE
 from conformance.systems.shared.produce.window import other_window
+from conformance.systems.wire.consumer.inner_steps import FIRST_WITH_INTERVAL, WITHOUT_INTERVAL
+from conformance.systems.wire.consumer.reach import has_interval
 from conformance.systems.wire.consumer.reach import settings_of as consumer_settings_of
 from conformance.tla import Value
 
@@ -94,8 +96,6 @@ KafkaDriven = (
 """What of a release is driven."""
 
 _FIRST_RUNTIME: Final = (4, 0, 0)
-_FIRST_ASSIGNMENT_INTERVAL: Final = (4, 3, 0)
-"""KAFKA-20291."""
 _FIRST_SHARE_GROUPS: Final = (4, 1, 0)
 """KIP-932: early access in 4.0, a preview in 4.1."""
 _FIRST_VERSION_2: Final = (4, 0, 0)
@@ -278,11 +278,9 @@ class KafkaFactory:
         return ""
 
     def _without_assignment_interval(self, constants: Mapping[str, Value]) -> str:
-        if not constants or constants["AssignmentInterval"] is not True:
+        if not has_interval(constants) or release_of(self.version) >= FIRST_WITH_INTERVAL:
             return ""
-        if release_of(self.version) >= _FIRST_ASSIGNMENT_INTERVAL:
-            return ""
-        return "before 4.3 there is no assignment interval (KAFKA-20291)"
+        return WITHOUT_INTERVAL
 
     def _without_consumer_protocol(self) -> str:
         if self.client is None or release_of(self.version_of(_JAVA_CLIENT)) >= _FIRST_RUNTIME:

@@ -104,6 +104,8 @@ _NUMBERS = (
     "store-failures",
     "fetch-slots",
     "fetch-shards",
+    "consumer-max-size",
+    "assignment-interval",
 )
 _TEXTS = ("config", "tls-ca", "fail-over", "deviations", "migration-policy", "assignor")
 
@@ -117,10 +119,12 @@ class Address:
     its group.max.size, 0 if it is not said; `store_failures`: 1 if its offsets topic may be made to
     refuse an append for a moment; `fetch_slots`: its max.incremental.fetch.session.cache.slots, 0
     if it is not said, in so many `fetch_shards`; `migration_policy` and `assignor`: its
-    group.consumer.migration.policy, and the first of its group.consumer.assignors; `config`: a
-    client's configuration file; `tls_ca`: a PEM file of whom to trust; `fail_over`: a command that
-    moves the coordinator, or `move`; `deviations`: a system whose known deviations the broker has
-    too; `versions`: of requests by kio's name, others get the newest that both sides know."""
+    group.consumer.migration.policy, and the first of its group.consumer.assignors;
+    `consumer_max_size` and `assignment_interval`: its group.consumer.max.size, 0 if it is not said,
+    and its group.consumer.assignment.interval.ms; `config`: a client's configuration file;
+    `tls_ca`: a PEM file of whom to trust; `fail_over`: a command that moves the coordinator, or
+    `move`; `deviations`: a system whose known deviations the broker has too; `versions`: of
+    requests by kio's name, others get the newest that both sides know."""
 
     host: str
     port: int
@@ -136,6 +140,8 @@ class Address:
     fetch_shards: int = SHARDS
     migration_policy: str = "bidirectional"
     assignor: str = "uniform"
+    consumer_max_size: int = 0
+    assignment_interval: int = 0
     config: str = ""
     tls_ca: str = ""
     fail_over: str = ""

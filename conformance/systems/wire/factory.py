@@ -151,7 +151,7 @@ class WireFactory:
         if state.keys() & {"answers", "answer", "transactionLog"}:
             return ""
         if "groupState" not in state:
-            return consumer_group_passes(state)
+            return consumer_group_passes(constants, state)
         if state["groupState"] == "PreparingRebalance" and not state["members"]:
             return "a rebalance of a group without members is over at once"
         return ""
@@ -174,7 +174,7 @@ class WireFactory:
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
         if specification == CONSUMER_GROUPS:
-            return beyond_for_consumers(constants) or self._reason_of_port(lacking)
+            return beyond_for_consumers(constants, self._address) or self._reason_of_port(lacking)
         if specification == MIXED_GROUPS:
             without = beyond_for_mixed(constants, self._address)
             return without or self._reason_of_port(lacking_for_mixed)

@@ -2,8 +2,9 @@
 
 It is one node on loopback with short timers, which is started at its first use and ends with this
 process; for models in which another leader is elected there are two, for those of a full cache of
-fetch sessions there is one with few slots, and for groups that change their protocol one of each
-migration policy. It is driven through its port as any other broker is.
+fetch sessions there is one with few slots, for groups that change their protocol one of each
+migration policy, and for groups of KIP-848 one of each limit or assignment interval. It is driven
+through its port as any other broker is.
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ from conformance.kafka.jars import KafkaJars, chosen_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
 from conformance.systems.wire.address import SHARDS
+from conformance.systems.wire.consumer.inner_steps import (
+    ASSIGNMENT_INTERVAL_MS,
+    FIRST_WITH_INTERVAL,
+    WITHOUT_INTERVAL,
+)
+from conformance.systems.wire.consumer.reach import SIGN as CONSUMER_SIGN
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
+from conformance.systems.wire.consumer.reach import has_interval, limit_of
 from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
 from conformance.systems.wire.data.reach import changes_leaders, slots_of
 from conformance.systems.wire.data.session_cache import SIGN
@@ -55,10 +63,9 @@ _PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "group.initial.rebalance.delay.ms": str(_DELAY_MS),
         "group.min.session.timeout.ms": "10",
-        # Of KIP-848, and of releases that have it: short sessions, an assignment at each heartbeat.
+        # Of KIP-848, and of releases that have it: short sessions, targets that a heartbeat makes.
         "group.consumer.min.session.timeout.ms": "100",
         "group.consumer.min.heartbeat.interval.ms": "50",
-        "group.consumer.assignment.interval.ms": "0",
         "group.consumer.assignor.offload.enable": "false",
     }
 )
@@ -79,24 +86,38 @@ class Needs:
     """For fetch sessions; 0: as delivered."""
     policy: str = ""
     """group.consumer.migration.policy; empty: as delivered."""
+    consumers: int = 0
+    """group.consumer.max.size; 0: as delivered."""
+    interval: int = 0
+    """group.consumer.assignment.interval.ms."""
 
     @property
     def settings(self) -> Mapping[str, str | int]:
         """What the factory of a broker at a port is told of it."""
         moved = {"fail-over": MOVE} if self.brokers > 1 else {}
         mixed = {"migration-policy": self.policy, "assignor": ASSIGNOR} if self.policy else {}
-        return {"fetch-slots": self.slots, **moved, **mixed}
+        consumers = {
+            "consumer-max-size": self.consumers,
+            "assignment-interval": self.interval,
+        }
+        return {"fetch-slots": self.slots, **moved, **mixed, **consumers}
 
     @property
     def properties(self) -> Mapping[str, str]:
         """The same, as the broker's own settings."""
-        slots = str(self.slots)
-        few = {"max.incremental.fetch.session.cache.slots": slots} if self.slots else {}
+        few = {"max.incremental.fetch.session.cache.slots": self.slots} if self.slots else {}
+        full = {"group.consumer.max.size": self.consumers} if self.consumers else {}
         mixed = {
             "group.consumer.migration.policy": self.policy,
             "group.consumer.assignors": ASSIGNOR,
         }
-        return {**few, **(mixed if self.policy else {})}
+        own = {
+            **few,
+            **full,
+            "group.consumer.assignment.interval.ms": self.interval,
+            **(mixed if self.policy else {}),
+        }
+        return {name: str(value) for name, value in own.items()}
 
 
 class BrokerFactory:
@@ -140,10 +161,23 @@ class BrokerFactory:
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
+        if specification == CONSUMER_GROUPS and (reason := self._without_interval(constants)):
+            return reason
         if specification in _OF_RUNNING:
             started = _started(self._release, _needs_of(constants))
             return started.cannot_take(specification, constants)
         return self._unstarted.cannot_take(specification, constants)
+
+    def _without_interval(self, constants: Mapping[str, Value]) -> str:
+        """A release before 4.3 starts, and knows nothing of the setting."""
+        if has_interval(constants) and release_of(self._version) < FIRST_WITH_INTERVAL:
+            return WITHOUT_INTERVAL
+        return ""
+
+    @property
+    def _version(self) -> str:
+        is_build = not self._release or os.sep in self._release
+        return _jars(self._release, silent).version if is_build else self._release
 
 
 def of_release(text: str) -> BrokerFactory:
@@ -168,7 +202,11 @@ def _at(address: str, release: str, needs: Needs | None = None) -> WireFactory:
 
 def _needs_of(constants: Mapping[str, Value]) -> Needs:
     slots = slots_of(constants, SHARDS) if SIGN in constants else 0
-    return Needs(2 if changes_leaders(constants) else 1, slots, policy_of(constants))
+    brokers = 2 if changes_leaders(constants) else 1
+    if CONSUMER_SIGN not in constants:
+        return Needs(brokers, slots, policy_of(constants))
+    interval = ASSIGNMENT_INTERVAL_MS if has_interval(constants) else 0
+    return Needs(brokers, consumers=limit_of(constants), interval=interval)
 
 
 def _jars(release: str, tell: Tell) -> KafkaJars:

@@ -66,8 +66,10 @@ class DrivenConsumerGroup:
         port, rebalance = self._broker.coordinator, self.timers.rebalance_of(member)
         asked = time.monotonic()  # its timers begin later
         answer = heartbeat(port, self._group, self._id(member), member.instance, sent, rebalance)
-        self._describe()
+        group = self._describe()
         member.channel = answer
+        if group.members:  # of a group that is empty no interval runs (KAFKA-20442)
+            self.timers.interval.target_seen(group.assignment_epoch, asked)
         self.timers.begin(member, answer, asked)
 
     def send_commit(self, name: str) -> None:

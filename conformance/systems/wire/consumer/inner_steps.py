@@ -7,11 +7,14 @@ from types import MappingProxyType
 
 RUN_RESOLUTION, WRITE_RESOLUTION = "RunResolution", "WriteResolution"
 """The executor resolves a group's regular expressions, and its result is written."""
+PASS_INTERVAL = "PassAssignmentInterval"
 ASSIGNMENT_INTERVAL_MS = 1_000
 """group.consumer.assignment.interval.ms, of models that have one."""
+FIRST_WITH_INTERVAL = (4, 3, 0)
+WITHOUT_INTERVAL = "before 4.3 there is no assignment interval (KAFKA-20291)"
 PAUSES_MS: Mapping[str, int] = MappingProxyType(
     {
-        "PassAssignmentInterval": ASSIGNMENT_INTERVAL_MS,
+        PASS_INTERVAL: ASSIGNMENT_INTERVAL_MS,
         "PassMinInterval": 10_001,
         "PassRefreshInterval": 600_001,
     }

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from conformance.errors import UserError
 from conformance.systems.shared.topics import ModelTopic
+from conformance.systems.wire.address import Address
 from conformance.systems.wire.consumer.regexes import regexes_of
 from conformance.systems.wire.port import Port, not_offered
+from conformance.systems.wire.range_assignor import is_range
 from conformance.tla import Action, Fn, Value
 
 SPECIFICATION = "ConsumerGroup"
 """The root module that says what the actions are."""
+SIGN = "NamesWhileReconciling"
+"""A constant that its models have, and others do not."""
 _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
     {
         "consumer_group_heartbeat": ("ConsumerGroupHeartbeat", 1),  # members choose ids (KIP-1082)
@@ -29,6 +32,8 @@ _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
 _NO_INSTANCE = "none"
 NO_ASSIGNOR = "none"
 """Of who names no assignor, and of a group in which nobody is."""
+SHORTEST_INTERVAL_MS = 500
+"""A path takes a few of its steps within an assignment interval, on a machine that is busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,7 @@ def settings_of(constants: Mapping[str, Value]) -> ConsumerSettings:
         constants["NamesWhileReconciling"] is True,
         _assignors(constants["Assignors"]),
         _named_assignors(constants["NamedAssignor"]),
-        constants["AssignmentInterval"] is True,
+        has_interval(constants),
         regexes_of(constants),
     )
 
@@ -141,20 +146,53 @@ def _set(value: Value) -> frozenset[Value]:
     return value if isinstance(value, frozenset) else frozenset()
 
 
-def beyond(constants: Mapping[str, Value]) -> str:
-    """Why no port can show the model; empty if one can."""
+def beyond(constants: Mapping[str, Value], address: Address) -> str:
+    """Why no such broker can show the model; empty if it can."""
     settings = settings_of(constants)
     if not all(topic.stays for topic in settings.topics):
         return "its topics change, and nothing shows when a coordinator has heard of that"
     if settings.regexes:
         return "a broker resolves regular expressions when it likes, and not when a step says so"
-    if settings.maximum_size < len(settings.instances):
-        return "its group is full before all have joined, and the limit is the broker's"
-    if len(settings.topics) > 1 < len(settings.instances):
-        return "a port shows several members of one topic, or one member of several topics"
-    if settings.has_interval:
-        return "its assignment interval is the broker's, and nothing shows whether it is over"
-    return _beyond_assignors(settings)
+    return (
+        _other_limit(settings, address)
+        or _other_interval(settings, address)
+        or _beyond_assignors(settings)
+    )
+
+
+def has_interval(constants: Mapping[str, Value]) -> bool:
+    """Whether a model has an assignment interval; of no constants, not."""
+    return constants.get("AssignmentInterval") is True
+
+
+def limit_of(constants: Mapping[str, Value]) -> int:
+    """The group.consumer.max.size that a model needs; 0 if it needs none: all may join."""
+    settings = settings_of(constants)
+    size = settings.maximum_size
+    return size if size < len(settings.instances) else 0
+
+
+def _other_limit(settings: ConsumerSettings, address: Address) -> str:
+    size = settings.maximum_size
+    if len(settings.instances) <= size or size == address.consumer_max_size:
+        return ""
+    return (
+        f"it needs group.consumer.max.size={size}: if your broker is set so, say "
+        f"consumer-max-size={size}"
+    )
+
+
+def _other_interval(settings: ConsumerSettings, address: Address) -> str:
+    """An interval that is shorter than a few steps would be over before a path comes to that."""
+    interval = address.assignment_interval
+    if settings.has_interval and interval < SHORTEST_INTERVAL_MS:
+        return (
+            f"it needs a group.consumer.assignment.interval.ms of {SHORTEST_INTERVAL_MS} or more "
+            "(KAFKA-20291): if your broker has one, say assignment-interval= with its milliseconds"
+        )
+    if interval and not settings.has_interval:
+        return "it needs group.consumer.assignment.interval.ms=0: no target of it is kept waiting"
+    return ""
 
 
 def _beyond_assignors(settings: ConsumerSettings) -> str:
@@ -174,21 +212,44 @@ def lacking(port: Port) -> str:
     return not_offered(port, _NEEDED)
 
 
-def passes(state: Mapping[str, Value]) -> str:
+def passes(constants: Mapping[str, Value], state: Mapping[str, Value]) -> str:
     """Why no group comes into this state whose members ask for the range assignor: it gives each
-    member a range, in the order of their names, nobody a larger one than those before him. Who has
-    gone has left a gap."""
+    member a range of a topic, in the order of their names, nobody a larger one than those before
+    him. Who has gone has left a gap; who has come since the target was made has no part of it."""
     target, states = state["target"], state["memberState"]
     assert isinstance(target, Fn), "a function of the members"
     assert isinstance(states, Fn), "a function of the members"
     present = sorted(str(name) for name, member_state in states.items() if member_state != "None")
-    parts = [sorted(map(_number, _set(target[name]))) for name in present]
-    given = [part for part in parts if part]
-    ordered = all(before[-1] < after[0] for before, after in itertools.pairwise(given))
-    even = all(len(before) >= len(after) for before, after in itertools.pairwise(parts))
-    if ordered and even:
-        return ""
-    return "the range assignor, for which the members ask, gives another target"
+    is_old = state["assignmentEpoch"] != state["groupEpoch"]
+    reads = _topics_read(state)
+    for topic in settings_of(constants).topics:
+        parts = {name: _numbers(target[name]) & {*topic.numbers} for name in present}
+        readers = [
+            name for name in present if parts[name] or (topic.name in reads[name] and not is_old)
+        ]
+        if not is_range([parts[name] for name in readers]):
+            return "the range assignor, for which the members ask, gives another target"
+    return ""
+
+
+def _topics_read(state: Mapping[str, Value]) -> Mapping[str, frozenset[str]]:
+    """By member, the names of topics in its subscription, and those that its regular expression is
+    known to match."""
+    subscribed, resolved = state["subscribed"], state["resolved"]
+    assert isinstance(subscribed, Fn), "a function of the members"
+    matched = resolved if isinstance(resolved, Fn) else Fn({})  # no function has an empty domain
+    return {
+        str(member): frozenset(
+            str(name)
+            for read in _set(names)
+            for name in (_set(matched[read]) if read in matched else (read,))
+        )
+        for member, names in subscribed.items()
+    }
+
+
+def _numbers(value: Value) -> frozenset[int]:
+    return frozenset(map(_number, _set(value)))
 
 
 def _number(value: Value) -> int:

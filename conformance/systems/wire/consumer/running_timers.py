@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from conformance.systems.wire.address import Address
+from conformance.systems.wire.consumer.interval import RunningInterval
 from conformance.systems.wire.consumer.member import LEAVE_EPOCH, HeartbeatAnswer, WireMember
 from conformance.systems.wire.consumer.requests import REBALANCE_MS
 from conformance.systems.wire.consumer.sessions import RunningSessions
-from conformance.systems.wire.consumer.settings import SESSION_MS, GroupSession, SessionSettings
+from conformance.systems.wire.consumer.settings import SESSION_MS, GroupSession
 from conformance.systems.wire.consumer.timers import REBALANCE, ConsumerTimers
 from conformance.systems.wire.pace import Pace
 
@@ -26,15 +28,15 @@ class RunningConsumerTimers:
     def __init__(
         self,
         path: ConsumerTimers,
-        sessions: SessionSettings,
+        session: GroupSession,
         pace: Pace,
-        group_id: str,
-        rebalance: int,
+        address: Address,
     ) -> None:
         self._path = path
-        self._session = GroupSession(sessions, group_id)
+        self._session = session
         self._pace = pace
-        self._rebalance = rebalance
+        self._rebalance = address.rebalance
+        self.interval = RunningInterval(address.assignment_interval, pace)
         self._step = -1
         self._running = RunningSessions(pace)
         self._reconciling: dict[str, Reconciliation] = {}
@@ -80,7 +82,7 @@ class RunningConsumerTimers:
     @property
     def over(self) -> str:
         """Which timer may be over although the path has not come to it; empty if none."""
-        if over := self._mistimed or self._running.over:
+        if over := self._mistimed or self._running.over or self.interval.over:
             return over
         for name, timeout in self._path.rebalances.items():
             since = self._reconciling.get(name)

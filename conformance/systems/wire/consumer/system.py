@@ -16,6 +16,7 @@ from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.consumer.driven_group import DrivenConsumerGroup
 from conformance.systems.wire.consumer.group_broker import GroupBroker
+from conformance.systems.wire.consumer.inner_steps import INNER_STEPS, PASS_INTERVAL
 from conformance.systems.wire.consumer.member import REQUESTS, is_of_a_member, step_of_member
 from conformance.systems.wire.consumer.observation import VARIABLES
 from conformance.systems.wire.consumer.reach import (
@@ -24,6 +25,7 @@ from conformance.systems.wire.consumer.reach import (
     lacking,
 )
 from conformance.systems.wire.consumer.running_timers import RunningConsumerTimers
+from conformance.systems.wire.consumer.settings import GroupSession
 from conformance.systems.wire.consumer.timers import EXPIRIES, ConsumerTimers, foresight
 from conformance.systems.wire.pace import LONGEST_PAUSE, Pace
 from conformance.systems.wire.security import Security
@@ -56,13 +58,8 @@ class WireConsumerSystem:
         broker = self._broker
         group, description = self._groups.new_group()
         self._pace.begin()
-        timers = RunningConsumerTimers(
-            self._foresight,
-            self._groups.sessions,
-            self._pace,
-            group.group_id,
-            self._address.rebalance,
-        )
+        session = GroupSession(self._groups.sessions, group.group_id)
+        timers = RunningConsumerTimers(self._foresight, session, self._pace, self._address)
         self._driven = DrivenConsumerGroup(
             self._settings, broker, group, description, self._pace, timers
         )
@@ -76,9 +73,22 @@ class WireConsumerSystem:
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if it cannot be taken, SystemFailed for a broker
         that breaks the protocol."""
-        group, member = self._driven_group, str(action.args[0])
+        group = self._driven_group
         group.timers.step()
         self._pace.step()
+        if action.name in INNER_STEPS:
+            self._go_on(group, action.name)
+        else:
+            self._step_of(group, str(action.args[0]), action)
+        self._pace.window = self._pace.patience
+
+    def _go_on(self, group: DrivenConsumerGroup, step: str) -> None:
+        if step != PASS_INTERVAL:
+            raise ActionRefused(f"{step} cannot be brought about through a port")
+        group.forget()
+        group.timers.interval.wait()
+
+    def _step_of(self, group: DrivenConsumerGroup, member: str, action: Action) -> None:
         if is_of_a_member(action):
             step_of_member(group.members[member], action)
         elif action.name in REQUESTS:
@@ -90,7 +100,6 @@ class WireConsumerSystem:
             group.timers.wait_for(action.name, member)
         else:
             raise ActionRefused(f"{action.name} cannot be brought about through a port")
-        self._pace.window = self._pace.patience
 
     def observe(self) -> Mapping[str, Value]:
         """What can be seen now; what nothing can have changed is not asked for again."""

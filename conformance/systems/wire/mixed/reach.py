@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from conformance.systems.shared.mixed.settings import MixedSettings, Partitions, settings_of
+from conformance.systems.shared.mixed.settings import MixedSettings, settings_of
 from conformance.systems.shared.mixed.settings import numbers_in as _numbers
 from conformance.systems.shared.mixed.system import VARIABLES
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.port import Port, not_offered
+from conformance.systems.wire.range_assignor import is_range
 from conformance.tla import Fn, Value
 
 SPECIFICATION = "MixedGroup"
@@ -77,15 +78,9 @@ def passes(constants: Mapping[str, Value], state: Mapping[str, Value]) -> str:
     for topic in settings.topics:
         numbers = frozenset(topic.numbers)
         readers = [name for name in present if topic.name in settings.reads[name]]
-        if not _is_range([_numbers(target[name]) & numbers for name in readers]):
+        if not is_range([_numbers(target[name]) & numbers for name in readers]):
             return "the range assignor gives another target"
     return ""
-
-
-def _is_range(parts: list[Partitions]) -> bool:
-    given = [number for part in parts for number in sorted(part)]
-    sizes = [len(part) for part in parts]
-    return given == sorted(given) and sizes == sorted(sizes, reverse=True)
 
 
 def _place(settings: MixedSettings, name: str) -> tuple[bool, str, bool, str]:
