@@ -6,7 +6,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.compared import ComparedStates
@@ -36,7 +35,7 @@ from conformance.stages.overridden import with_deviations
 from conformance.stages.presence import BenchMaker, PresenceRecord, follow
 from conformance.systems.capabilities import FactoryCapabilities
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla import Value, find_tools
+from conformance.tla import State, Value, find_tools
 from conformance.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -173,11 +172,15 @@ class Workbench:
         # Here, because the solver behind suites takes half a second to load and few commands cover.
         from conformance.suites.restricted import SuiteLimits
 
-        variables = self.graph.variables
-        passes = partial(distant.passes, self.constants)
+        variables, able = self.graph.variables, self._able
+
+        def by_name(state: State) -> Mapping[str, Value]:
+            return dict(zip(variables, state, strict=True))
+
         return SuiteLimits(
             distant.beyond_reach(),
-            lambda state: passes(dict(zip(variables, state, strict=True))),
+            lambda state: distant.passes(self.constants, by_name(state)),
+            lambda state: able.goes_on(self.constants, by_name(state)),
         )
 
     def make_system(self) -> SystemUnderTest:

@@ -25,6 +25,7 @@ from conformance.systems.protocol import (
     Patient,
     Preparing,
     Repeatable,
+    Restless,
     Selective,
     Shareable,
     Snapshots,
@@ -122,6 +123,12 @@ class FactoryCapabilities:
     def distant(self) -> Distant | None:
         """Its systems are driven in real time, by what they let in."""
         return self.factory if isinstance(self.factory, Distant) else None
+
+    def goes_on(self, constants: Mapping[str, Value], state: Mapping[str, Value]) -> frozenset[str]:
+        """By which actions its systems go on by themselves in a state; empty where they stay."""
+        return (
+            self.factory.goes_on(constants, state) if isinstance(self.factory, Restless) else _NONE
+        )
 
     def shared_name(self, constants: Mapping[str, Value]) -> str:
         """Under which name another process drives it at the same time; empty if none may."""

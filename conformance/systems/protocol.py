@@ -410,6 +410,18 @@ class Distant(Protocol):
 
 
 @runtime_checkable
+class Restless(Protocol):
+    """Optional, of a factory of distant systems: where these go on by themselves, at once.
+
+    No test takes another step there, and none ends there.
+    """
+
+    def goes_on(self, constants: Mapping[str, Value], state: Mapping[str, Value]) -> frozenset[str]:
+        """The names of the actions of which one comes next in this state of a model with these
+        constants; empty where the systems stay."""
+
+
+@runtime_checkable
 class Shareable(Protocol):
     """Optional, of a factory of distant systems: several processes may drive what it stands for."""
 

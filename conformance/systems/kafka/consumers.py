@@ -339,7 +339,7 @@ def member_group(
     """Ids as the bridge has them: the first one is Metadata.java's."""
     ids = (UUID(int=(1 << _ID_BITS) + 1 + (place << 8)) for place in itertools.count())
     read = (ReadTopic(topic, topic.name, id) for topic, id in zip(topics, ids, strict=False))
-    return MemberGroup(_GROUP_ID, tuple(read), regexes)
+    return MemberGroup(_GROUP_ID, tuple(read), {regex: regex for regex in regexes})
 
 
 def _low(id: UUID) -> int:

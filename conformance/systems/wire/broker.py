@@ -60,9 +60,11 @@ class WireBroker:
         """Ask for it at the entry, or at another broker's port."""
         self.coordinator = self.ports.at(*(port or self.entry).find_coordinator(group_id))
 
-    def make_topic(self, partitions: int) -> tuple[str, uuid.UUID] | None:
-        """A topic of this system's own, with its id; None if the broker makes none."""
-        name = f"kconform-{self.run}" + (f"-{len(self._topics)}" if self._topics else "")
+    def make_topic(self, partitions: int, name: str = "") -> tuple[str, uuid.UUID] | None:
+        """A topic of this system's own, with its id; None if the broker makes none. `name`: if it
+        is to have a certain one."""
+        number = f"-{len(self._topics)}" if self._topics else ""
+        name = name or f"kconform-{self.run}{number}"
         topic_id = make_topic(self.entry, name, partitions)
         if topic_id is None:
             return None

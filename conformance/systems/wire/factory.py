@@ -14,6 +14,8 @@ from conformance.systems.shared.mixed.settings import settings_of as mixed_setti
 from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
 from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
 from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.consumer.inner_steps import BEYOND_REACH as BEYOND_CONSUMERS
+from conformance.systems.wire.consumer.inner_steps import resolves_next
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.consumer.reach import beyond as beyond_for_consumers
 from conformance.systems.wire.consumer.reach import lacking
@@ -142,7 +144,12 @@ class WireFactory:
 
     def beyond_reach(self) -> Mapping[str, str]:
         """What no path can bring about with the settings that were given."""
-        return {**beyond_reach(self._address), **BEYOND_REACH, **BEYOND_DATA_PATH}
+        return {
+            **beyond_reach(self._address),
+            **BEYOND_REACH,
+            **BEYOND_DATA_PATH,
+            **BEYOND_CONSUMERS,
+        }
 
     def passes(self, constants: Mapping[str, Value], state: Mapping[str, Value]) -> str:
         """A rebalance timeout is the longest of the members': without a member it is 0 ms."""
@@ -155,6 +162,14 @@ class WireFactory:
         if state["groupState"] == "PreparingRebalance" and not state["members"]:
             return "a rebalance of a group without members is over at once"
         return ""
+
+    # ---- Restless --------------------------------------------------------------------------
+
+    def goes_on(
+        self, _constants: Mapping[str, Value], state: Mapping[str, Value]
+    ) -> frozenset[str]:
+        """A broker resolves regular expressions of a group of KIP-848 as soon as it can."""
+        return resolves_next(state)
 
     # ---- Shareable -------------------------------------------------------------------------
 

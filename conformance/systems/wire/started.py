@@ -155,6 +155,10 @@ class BrokerFactory:
         """Why no group of a broker comes into a state; empty if one may."""
         return self._unstarted.passes(constants, state)
 
+    def goes_on(self, constants: Mapping[str, Value], state: Mapping[str, Value]) -> frozenset[str]:
+        """By which actions a broker goes on by itself in a state; empty where it stays."""
+        return self._unstarted.goes_on(constants, state)
+
     def shared_name(self, constants: Mapping[str, Value]) -> str:
         """The address of the broker that was started here."""
         return _started(self._release, _needs_of(constants)).shared_name(constants)

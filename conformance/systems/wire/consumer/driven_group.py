@@ -17,6 +17,7 @@ from conformance.systems.wire.consumer.requests import (
     describe,
     heartbeat,
 )
+from conformance.systems.wire.consumer.resolutions import RunningResolutions
 from conformance.systems.wire.consumer.running_timers import RunningConsumerTimers
 from conformance.systems.wire.pace import Pace
 from conformance.tla import Value
@@ -33,11 +34,13 @@ class DrivenConsumerGroup:
         description: Description,
         pace: Pace,
         timers: RunningConsumerTimers,
+        resolutions: RunningResolutions,
     ) -> None:
         self._broker = broker
         self._group = group
         self._pace = pace
         self.timers = timers
+        self.resolutions = resolutions
         names = settings.names_while_reconciling
         self.members = {
             name: WireMember(
@@ -88,6 +91,9 @@ class DrivenConsumerGroup:
 
     def values(self) -> Mapping[str, Value]:
         """What can be seen now; what nothing can have changed is not asked for again."""
+        of_members = member_values(self.members.values())
+        if not self.resolutions.shows_group:
+            return of_members
         group = self._description or self._describe()
         members = group.members or {}
         known = {self._id(member): name for name, member in self.members.items()}
@@ -96,7 +102,7 @@ class DrivenConsumerGroup:
             raise SystemFailed(f"ConsumerGroupDescribe shows members that nobody sent: {strangers}")
         shown = {known[id]: member for id, member in members.items()}
         of_group = group_values(group, shown, self.members)
-        return {**of_group, **member_values(self.members.values())}
+        return {**of_group, **of_members}
 
     def _describe(self) -> Description:
         group = self._description = describe(self._broker.coordinator, self._group)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from conformance.systems.shared.topics import ModelTopic
@@ -18,13 +18,23 @@ from conformance.systems.wire.consumer.settings import SessionSettings
 
 
 class GroupBroker:
-    """A topic for each of the model's, and the session timeouts of groups."""
+    """A topic for each of the model's, and the session timeouts of groups.
+
+    `regexes`: the model's regular expressions, which match names of its topics.
+    """
 
     def __init__(
-        self, port: WireBroker, topics: Sequence[ModelTopic], partitions: int, address: Address
+        self,
+        port: WireBroker,
+        topics: Sequence[ModelTopic],
+        partitions: int,
+        address: Address,
+        regexes: Collection[str] = (),
     ) -> None:
         self.port = port
-        self._group = MemberGroup("", tuple(map(self._made, topics)))
+        self._prefix = f"kconform-{port.run}-" if regexes else ""
+        sent_as = {regex: f"{self._prefix}(?:{regex})" for regex in regexes}
+        self._group = MemberGroup("", tuple(map(self._made, topics)), sent_as)
         await_topic(port, self._group, partitions)
         self.sessions = SessionSettings(port)
         self.sets_sessions = port.entry.offers("incremental_alter_configs")
@@ -34,7 +44,8 @@ class GroupBroker:
             )
 
     def _made(self, topic: ModelTopic) -> ReadTopic:
-        made = self.port.make_topic(topic.size)
+        name = self._prefix and f"{self._prefix}{topic.name}"
+        made = self.port.make_topic(topic.size, name)
         assert made is not None, "CreateTopics is among what was demanded"
         return ReadTopic(topic, *made)
 

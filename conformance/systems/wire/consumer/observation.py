@@ -17,7 +17,7 @@ from conformance.systems.wire.consumer.reach import NO_ASSIGNOR
 from conformance.systems.wire.consumer.requests import DescribedMember, Description
 from conformance.tla import Fn, Value
 
-VARIABLES = (
+OF_GROUP = (
     "groupEpoch",
     "assignmentEpoch",
     "target",
@@ -25,10 +25,9 @@ VARIABLES = (
     "subscribed",
     "described",
     "preferred",
-    "consumer",
-    "channel",
-    "commit",
 )
+"""What ConsumerGroupDescribe shows."""
+VARIABLES = (*OF_GROUP, "consumer", "channel", "commit")
 """Observed."""
 
 

@@ -151,8 +151,6 @@ def beyond(constants: Mapping[str, Value], address: Address) -> str:
     settings = settings_of(constants)
     if not all(topic.stays for topic in settings.topics):
         return "its topics change, and nothing shows when a coordinator has heard of that"
-    if settings.regexes:
-        return "a broker resolves regular expressions when it likes, and not when a step says so"
     return (
         _other_limit(settings, address)
         or _other_interval(settings, address)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -46,8 +46,8 @@ class MemberGroup:
 
     group_id: str
     topics: tuple[ReadTopic, ...]
-    regexes: frozenset[str] = frozenset()
-    """The regular expressions in the model."""
+    regexes: Mapping[str, str] = field(default_factory=dict)
+    """The regular expressions in the model, each as its members send it."""
 
     @property
     def topic(self) -> str:
@@ -118,7 +118,8 @@ def heartbeat_request(
         names = {topic.topic for topic in group.topics if topic.of_model.name in sent.reads}
         fields["subscribed_topic_names"] = tuple(sorted(names))
         if group.regexes:
-            fields["subscribed_topic_regex"] = "".join(group.regexes & sent.reads)
+            sent_as = [regex for name, regex in group.regexes.items() if name in sent.reads]
+            fields["subscribed_topic_regex"] = "".join(sent_as)
     return make(
         module.ConsumerGroupHeartbeatRequest,
         group_id=group.group_id,
@@ -221,9 +222,12 @@ def describe(port: Port, group: MemberGroup) -> Description:
 
 def _described(member: Any, group: MemberGroup) -> DescribedMember:
     names = {topic.topic: topic.of_model.name for topic in group.topics}
+    names |= {sent: regex for regex, sent in group.regexes.items()}
+    regex = member.subscribed_topic_regex
+    subscribed = (*member.subscribed_topic_names, *([regex] if regex else []))
     return DescribedMember(
         int(member.member_epoch),
-        frozenset(names.get(name, name) for name in member.subscribed_topic_names),
+        frozenset(names.get(name, name) for name in subscribed),
         _partitions(member.assignment.topic_partitions, group, "describes"),
         _partitions(member.target_assignment.topic_partitions, group, "describes"),
     )

@@ -18,11 +18,17 @@ from conformance.systems.wire.consumer.driven_group import DrivenConsumerGroup
 from conformance.systems.wire.consumer.group_broker import GroupBroker
 from conformance.systems.wire.consumer.inner_steps import INNER_STEPS, PASS_INTERVAL
 from conformance.systems.wire.consumer.member import REQUESTS, is_of_a_member, step_of_member
-from conformance.systems.wire.consumer.observation import VARIABLES
+from conformance.systems.wire.consumer.observation import OF_GROUP, VARIABLES
 from conformance.systems.wire.consumer.reach import (
     SPECIFICATION,
     ConsumerSettings,
     lacking,
+)
+from conformance.systems.wire.consumer.resolutions import (
+    RESOLUTION_STEPS,
+    RunningResolutions,
+    unsettled,
+    waits,
 )
 from conformance.systems.wire.consumer.running_timers import RunningConsumerTimers
 from conformance.systems.wire.consumer.settings import GroupSession
@@ -45,8 +51,12 @@ class WireConsumerSystem:
         self._address = address
         self._broker = WireBroker(address, security)
         self._broker.require(SPECIFICATION, lacking(self._broker.entry))
-        self._groups = GroupBroker(self._broker, settings.topics, settings.partitions, address)
+        self.sometimes = frozenset(OF_GROUP if settings.regexes else ())
+        self._groups = GroupBroker(
+            self._broker, settings.topics, settings.partitions, address, settings.regexes
+        )
         self._foresight = ConsumerTimers()
+        self._unsettled: frozenset[int] = frozenset()
         self._pace = Pace(address)
         self._driven: DrivenConsumerGroup | None = None
 
@@ -60,8 +70,9 @@ class WireConsumerSystem:
         self._pace.begin()
         session = GroupSession(self._groups.sessions, group.group_id)
         timers = RunningConsumerTimers(self._foresight, session, self._pace, self._address)
+        resolutions = RunningResolutions(self._unsettled, self._pace)
         self._driven = DrivenConsumerGroup(
-            self._settings, broker, group, description, self._pace, timers
+            self._settings, broker, group, description, self._pace, timers, resolutions
         )
         broker.coordinator.slowest = 0.0
 
@@ -75,6 +86,7 @@ class WireConsumerSystem:
         that breaks the protocol."""
         group = self._driven_group
         group.timers.step()
+        group.resolutions.step()
         self._pace.step()
         if action.name in INNER_STEPS:
             self._go_on(group, action.name)
@@ -83,10 +95,13 @@ class WireConsumerSystem:
         self._pace.window = self._pace.patience
 
     def _go_on(self, group: DrivenConsumerGroup, step: str) -> None:
-        if step != PASS_INTERVAL:
-            raise ActionRefused(f"{step} cannot be brought about through a port")
         group.forget()
-        group.timers.interval.wait()
+        if step == PASS_INTERVAL:
+            group.timers.interval.wait()
+        elif step in RESOLUTION_STEPS:
+            group.resolutions.take(step)
+        else:
+            raise ActionRefused(f"{step} cannot be brought about through a port")
 
     def _step_of(self, group: DrivenConsumerGroup, member: str, action: Action) -> None:
         if is_of_a_member(action):
@@ -110,7 +125,8 @@ class WireConsumerSystem:
         if not self._groups.sets_sessions and any(action.name in EXPIRIES for action in actions):
             return "a group's session timeout is set by IncrementalAlterConfigs: it is not offered"
         self._foresight = foresight(actions, self._address)
-        return ""
+        self._unsettled = unsettled(actions)
+        return waits(actions)
 
     # ---- Patient, Closeable ----------------------------------------------------------------
 
@@ -139,7 +155,8 @@ class WireConsumerSystem:
     def late(self) -> str:
         """Which timer may be over although the path has not come to it, or why too little time was
         left for what was looked for."""
-        over = "" if self._driven is None else self._driven.timers.over
+        driven = self._driven
+        over = "" if driven is None else driven.timers.over or driven.resolutions.over
         slow = self._pace.slow(self._broker.coordinator.slowest)
         return over or slow or self._broker.leaders.changed()
 

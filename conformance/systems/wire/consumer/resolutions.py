@@ -1,0 +1,90 @@
+"""When a broker resolves the regular expressions of a group of KIP-848, while a test runs.
+
+A heartbeat schedules it, an executor does it and writes the result, within milliseconds and without
+being asked. Nothing shows how far it has come. So of a path that has these steps the group is not
+looked at between the heartbeat and the result, which is given its time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from conformance.systems.wire.consumer.inner_steps import (
+    PASS_MIN_INTERVAL,
+    PAUSES_MS,
+    RUN_RESOLUTION,
+    WRITE_RESOLUTION,
+)
+from conformance.systems.wire.pace import Pace
+from conformance.tla import Action
+
+RESOLUTION_STEPS = frozenset({RUN_RESOLUTION, WRITE_RESOLUTION, PASS_MIN_INTERVAL})
+_SCHEDULES = "HandleHeartbeat"
+_RESOLVED_SECONDS = 0.05
+"""An executor that has nothing else to do takes a few milliseconds: a result that changes nothing
+is not seen."""
+_REST_SECONDS = PAUSES_MS[PASS_MIN_INTERVAL] / 1000
+_MARGIN_SECONDS = 0.01
+
+
+def unsettled(actions: Sequence[Action]) -> frozenset[int]:
+    """The steps of a path, by number, after which a result is under way."""
+    runs = [at for at, action in enumerate(actions) if action.name == RUN_RESOLUTION]
+    return frozenset(step for at in runs for step in (at - 1, at))
+
+
+def waits(actions: Sequence[Action]) -> str:
+    """Why no broker takes a path: its executor would have to wait; empty if it need not."""
+    names = ["", *(action.name for action in actions), WRITE_RESOLUTION]
+    for before, name, after in zip(names, names[1:], names[2:], strict=False):
+        if name == RUN_RESOLUTION and (before, after) != (_SCHEDULES, WRITE_RESOLUTION):
+            return f"{name}: a broker does not wait with it, and here another step comes between"
+    return ""
+
+
+class RunningResolutions:
+    """Of one test, on whose path a result is under way after the steps `unsettled`."""
+
+    def __init__(self, unsettled: frozenset[int], pace: Pace) -> None:
+        self._unsettled = unsettled
+        self._pace = pace
+        self._step = -1
+        self._begun: tuple[float, float] | None = None
+        """Before the last resolution, and after it (monotonic, s)."""
+        self._asked = 0.0
+
+    def step(self) -> None:
+        """The path's next step begins."""
+        self._step += 1
+        if self._is_under_way and self._step - 1 not in self._unsettled:
+            self._asked = time.monotonic()
+
+    @property
+    def _is_under_way(self) -> bool:
+        return self._step in self._unsettled
+
+    @property
+    def shows_group(self) -> bool:
+        """Whether the group is at rest, so that what is described belongs to this step."""
+        return not self._is_under_way
+
+    def take(self, step: str) -> None:
+        """One of `RESOLUTION_STEPS`."""
+        if step == WRITE_RESOLUTION:
+            time.sleep(_RESOLVED_SECONDS)
+            self._pace.wait_for(0)
+            self._begun = self._asked, time.monotonic()
+        elif step == PASS_MIN_INTERVAL and self._begun is not None:
+            _, ended = self._begun
+            time.sleep(max(ended + _REST_SECONDS + _MARGIN_SECONDS - time.monotonic(), 0.0))
+            self._begun = None
+
+    @property
+    def over(self) -> str:
+        """Why regular expressions may be resolved again though nobody waited for that."""
+        if self._begun is None:
+            return ""
+        asked, _ = self._begun
+        is_over = self._pace.seen_at > asked + _REST_SECONDS
+        return "ten seconds since the last resolution were over" if is_over else ""
