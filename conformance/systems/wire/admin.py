@@ -114,13 +114,13 @@ def _led(topic: Entity) -> int:
     return sum(not part.error_code and part.leader_id >= 0 for part in topic.partitions)
 
 
-def delete_topic(port: Port, name: str) -> None:
-    """Delete it, if the broker lets us."""
+def delete_topics(port: Port, names: tuple[str, ...]) -> None:
+    """Delete them, if the broker lets us."""
     if port.offers("delete_topics"):
         module = module_of("delete_topics", port.versions["delete_topics"], "request")
         wait = milliseconds(int(_TOPIC_SECONDS * 1000))
-        request = make(module.DeleteTopicsRequest, topic_names=(name,), timeout=wait)
-        port.ask_body(request, 2 * _TOPIC_SECONDS)
+        request = make(module.DeleteTopicsRequest, topic_names=names, timeout=wait)
+        port.ask_body(request, 2 * _TOPIC_SECONDS, at_once=False)
 
 
 def delete_groups(port: Port, group_ids: tuple[str, ...]) -> list[ErrorCode]:

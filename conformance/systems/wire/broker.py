@@ -21,7 +21,7 @@ from conformance.systems.wire.admin import (
     auto_created_topic,
     delete_group,
     delete_groups,
-    delete_topic,
+    delete_topics,
     make_topic,
 )
 from conformance.systems.wire.leadership import Leaders
@@ -51,6 +51,10 @@ class WireBroker:
             raise UserError(
                 f"The broker at {self.address} cannot be driven by {specification}: {lacking}."
             )
+
+    def new_prefix(self) -> str:
+        """Of names that nobody has used."""
+        return f"{self.new_group_id()}-"
 
     def new_group_id(self) -> str:
         """One that nobody has used."""
@@ -99,8 +103,8 @@ class WireBroker:
             with suppress(SystemFailed):
                 yield
                 self._delete_groups()
-                for topic in self._topics:
-                    delete_topic(self.entry, topic)
+                if self._topics:
+                    delete_topics(self.entry, tuple(self._topics))
         finally:
             for port in self.ports:
                 port.close()

@@ -16,6 +16,7 @@ from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.consumer.inner_steps import BEYOND_REACH as BEYOND_CONSUMERS
 from conformance.systems.wire.consumer.inner_steps import resolves_next
+from conformance.systems.wire.consumer.reach import SIGN as _OF_CONSUMERS
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.consumer.reach import beyond as beyond_for_consumers
 from conformance.systems.wire.consumer.reach import lacking
@@ -174,9 +175,11 @@ class WireFactory:
     # ---- Shareable -------------------------------------------------------------------------
 
     def shared_name(self, constants: Mapping[str, Value]) -> str:
-        """The address itself, unless leaders move, appends to the offsets topic fail, or all
-        sessions of the broker count."""
+        """The address itself, unless leaders move, appends to the offsets topic fail, all sessions
+        of the broker count, or every topic that is made is news to regular expressions."""
         if _OF_CACHE in constants or changes_leaders(constants):
+            return ""
+        if _OF_CONSUMERS in constants and consumer_settings_of(constants).regexes:
             return ""
         if _OF_GROUPS in constants:
             demands = self._demands(constants)
@@ -189,7 +192,9 @@ class WireFactory:
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
         if specification == CONSUMER_GROUPS:
-            return beyond_for_consumers(constants, self._address) or self._reason_of_port(lacking)
+            return beyond_for_consumers(constants, self._address) or self._reason_of_port(
+                lambda port: lacking(port, consumer_settings_of(constants))
+            )
         if specification == MIXED_GROUPS:
             without = beyond_for_mixed(constants, self._address)
             return without or self._reason_of_port(lacking_for_mixed)

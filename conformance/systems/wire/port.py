@@ -333,6 +333,7 @@ _NEWEST: Mapping[str, int] = {
     "metadata": 9,
     "create_topics": 7,
     "delete_topics": 5,
+    "create_partitions": 3,
     "incremental_alter_configs": 1,
     "describe_configs": 4,
     "consumer_group_heartbeat": 1,

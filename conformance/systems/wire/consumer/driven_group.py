@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.consumer.member import LEAVE_EPOCH, Commit, Heartbeat, WireMember
 from conformance.systems.wire.consumer.observation import group_values, member_values
-from conformance.systems.wire.consumer.reach import ConsumerSettings
+from conformance.systems.wire.consumer.reach import DELETE_TOPIC, ConsumerSettings
 from conformance.systems.wire.consumer.requests import (
     Description,
     MemberGroup,
@@ -19,8 +20,17 @@ from conformance.systems.wire.consumer.requests import (
 )
 from conformance.systems.wire.consumer.resolutions import RunningResolutions
 from conformance.systems.wire.consumer.running_timers import RunningConsumerTimers
+from conformance.systems.wire.consumer.topics import ChangingTopics
 from conformance.systems.wire.pace import Pace
-from conformance.tla import Value
+from conformance.tla import Action, Value
+
+
+class GroupTest(NamedTuple):
+    """What belongs to one test: what its group reads, and what runs by itself while it runs."""
+
+    topics: ChangingTopics
+    timers: RunningConsumerTimers
+    resolutions: RunningResolutions
 
 
 class DrivenConsumerGroup:
@@ -30,17 +40,13 @@ class DrivenConsumerGroup:
         self,
         settings: ConsumerSettings,
         broker: WireBroker,
-        group: MemberGroup,
+        test: GroupTest,
         description: Description,
         pace: Pace,
-        timers: RunningConsumerTimers,
-        resolutions: RunningResolutions,
     ) -> None:
         self._broker = broker
-        self._group = group
         self._pace = pace
-        self.timers = timers
-        self.resolutions = resolutions
+        self.topics, self.timers, self.resolutions = test
         names = settings.names_while_reconciling
         self.members = {
             name: WireMember(
@@ -54,6 +60,12 @@ class DrivenConsumerGroup:
         }
         self._description: Description | None = description
         self._commits = 0
+        self._not_described_until = 0
+        """Of a topic that was deleted the target is not shown, as long as it has that."""
+
+    @property
+    def _group(self) -> MemberGroup:
+        return self.topics.group
 
     def _id(self, member: WireMember) -> str:
         """Members are sorted by it, as their names are."""
@@ -85,6 +97,13 @@ class DrivenConsumerGroup:
         port, id = self._broker.coordinator, self._id(member)
         member.commit = commit(port, self._group, id, member.instance, sent, self._commits)
 
+    def change_topic(self, action: Action) -> None:
+        """A topic changes, and the coordinator hears of it."""
+        if action.name == DELETE_TOPIC:
+            self._not_described_until = (self._description or self._describe()).assignment_epoch + 1
+        self.topics.change(action)
+        self.forget()
+
     def forget(self) -> None:
         """A timer may have changed the group."""
         self._description = None
@@ -102,6 +121,8 @@ class DrivenConsumerGroup:
             raise SystemFailed(f"ConsumerGroupDescribe shows members that nobody sent: {strangers}")
         shown = {known[id]: member for id, member in members.items()}
         of_group = group_values(group, shown, self.members)
+        if group.assignment_epoch < self._not_described_until:
+            del of_group["target"]
         return {**of_group, **of_members}
 
     def _describe(self) -> Description:

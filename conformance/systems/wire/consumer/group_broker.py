@@ -7,51 +7,90 @@ from dataclasses import replace
 
 from conformance.systems.shared.topics import ModelTopic
 from conformance.systems.wire.address import Address
+from conformance.systems.wire.admin import delete_topics
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.consumer.probes import (
     answers_tell_interval,
-    await_topic,
+    await_topics,
     find_coordinator,
 )
-from conformance.systems.wire.consumer.requests import Description, MemberGroup, ReadTopic
+from conformance.systems.wire.consumer.requests import Description, MemberGroup
 from conformance.systems.wire.consumer.settings import SessionSettings
+from conformance.systems.wire.consumer.topic_pool import MANY, pool_of
+from conformance.systems.wire.consumer.topics import ChangingTopics, TopicSet, make_sets
 
 
 class GroupBroker:
     """A topic for each of the model's, and the session timeouts of groups.
 
-    `regexes`: the model's regular expressions, which match names of its topics.
+    `regexes`: the model's regular expressions, which match names of its topics. Topics that stay
+    are made once, others for each test.
     """
 
     def __init__(
         self,
         port: WireBroker,
         topics: Sequence[ModelTopic],
-        partitions: int,
         address: Address,
         regexes: Collection[str] = (),
     ) -> None:
         self.port = port
-        self._prefix = f"kconform-{port.run}-" if regexes else ""
-        sent_as = {regex: f"{self._prefix}(?:{regex})" for regex in regexes}
-        self._group = MemberGroup("", tuple(map(self._made, topics)), sent_as)
-        await_topic(port, self._group, partitions)
+        self._topics = tuple(topics)
+        self._has_regexes = bool(regexes)
+        self._is_alone = False
+        self._unread = MemberGroup("", (), dict.fromkeys(regexes, ""))
+        self._pool = pool_of(str(address), self._topics)
+        self._pool.enter()
+        (own,) = make_sets(port.entry, self._topics, [port.new_prefix()])
+        self._own = ChangingTopics(port, self._unread, own, self._topics)
+        await_topics(port, self._own.group, self._own.partitions)
         self.sessions = SessionSettings(port)
         self.sets_sessions = port.entry.offers("incremental_alter_configs")
         if address.session and self.sets_sessions:
             self.sessions.try_interval(
-                lambda: answers_tell_interval(port, self._group, self.sessions)
+                lambda: answers_tell_interval(port, self._own.group, self.sessions)
             )
 
-    def _made(self, topic: ModelTopic) -> ReadTopic:
-        name = self._prefix and f"{self._prefix}{topic.name}"
-        made = self.port.make_topic(topic.size, name)
-        assert made is not None, "CreateTopics is among what was demanded"
-        return ReadTopic(topic, *made)
+    @property
+    def _stay(self) -> bool:
+        return all(topic.stays for topic in self._topics)
+
+    def be_alone(self) -> None:
+        """Nobody else takes topics."""
+        self._is_alone = True
 
     def new_group(self) -> tuple[MemberGroup, Description]:
         """A group id that nobody has used, and the group as its coordinator knows it."""
-        group = replace(self._group, group_id=self.port.new_group_id())
+        return self._begun(self._own.group)
+
+    def _begun(self, reading: MemberGroup) -> tuple[MemberGroup, Description]:
+        group = replace(reading, group_id=self.port.new_group_id())
         description = find_coordinator(self.port, group)
         self.port.leaders.look(again=False)
         return group, description
+
+    def new_topics(self) -> tuple[ChangingTopics, Description]:
+        """The same, with the topics of its own that it reads, if they do not stay."""
+        made = self._own.made if self._stay else self._pool.take(self._more)
+        group, description = self._begun(self._unread)
+        topics = ChangingTopics(self.port, group, made, self._topics)
+        if not self._stay:
+            topics.await_heard()
+        return topics, description
+
+    def _more(self) -> Sequence[TopicSet]:
+        count = MANY if self._has_regexes and not self._is_alone else 1
+        prefixes = [self.port.new_prefix() for _ in range(count)]
+        return make_sets(self.port.entry, self._topics, prefixes)
+
+    def put_back(self, topics: ChangingTopics) -> None:
+        """A test is over: topics of its own are deleted."""
+        if not self._stay:
+            topics.delete()
+
+    def delete_topics(self) -> None:
+        """Those of no test, too."""
+        self._own.delete()
+        for left in self._pool.leave():
+            names = {left.name(topic) for topic in self._topics if topic.key in left.ids}
+            delete_topics(self.port.entry, tuple(sorted(names)))

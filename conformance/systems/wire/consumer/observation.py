@@ -13,7 +13,7 @@ from conformance.systems.wire.consumer.member import (
     Heartbeat,
     HeartbeatAnswer,
 )
-from conformance.systems.wire.consumer.reach import NO_ASSIGNOR
+from conformance.systems.wire.consumer.reach import NO_ASSIGNOR, ConsumerSettings
 from conformance.systems.wire.consumer.requests import DescribedMember, Description
 from conformance.tla import Fn, Value
 
@@ -29,6 +29,14 @@ OF_GROUP = (
 """What ConsumerGroupDescribe shows."""
 VARIABLES = (*OF_GROUP, "consumer", "channel", "commit")
 """Observed."""
+
+
+def not_always(settings: ConsumerSettings) -> frozenset[str]:
+    """What an observation may lack: all of a group whose regular expressions are being resolved;
+    the target, which is not described of a topic that is deleted."""
+    if settings.regexes:
+        return frozenset(OF_GROUP)
+    return frozenset() if all(topic.stays for topic in settings.topics) else frozenset({"target"})
 
 
 def group_values(

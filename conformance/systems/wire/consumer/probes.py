@@ -17,6 +17,7 @@ from conformance.systems.wire.consumer.requests import (
     heartbeat,
 )
 from conformance.systems.wire.consumer.settings import SESSION_MS, SessionSettings, interval_of
+from conformance.systems.wire.leadership import beside
 from conformance.systems.wire.port import COORDINATOR_SECONDS
 
 _TELLING_SECONDS = 5.0
@@ -37,22 +38,40 @@ def find_coordinator(broker: WireBroker, group: MemberGroup) -> Description:
             time.sleep(0.05)
 
 
-def await_topic(broker: WireBroker, group: MemberGroup, partitions: int) -> None:
-    """Wait until coordinators assign the topic's partitions: they hear of it by themselves."""
+def await_topics(broker: WireBroker, group: MemberGroup, wanted: frozenset[int]) -> None:
+    """Wait until coordinators assign these partitions to who reads all of the group's topics: they
+    hear of topics by themselves."""
     until = time.monotonic() + COORDINATOR_SECONDS
     while True:
-        group = replace(group, group_id=broker.new_group_id())
-        find_coordinator(broker, group)
-        join = Heartbeat(JOIN_EPOCH, frozenset(), group.reads)
-        answer = heartbeat(broker.coordinator, group, "probe", None, join)
-        _leave(broker, group)
-        if answer.given == frozenset(range(partitions)):
+        other = replace(group, group_id=broker.new_group_id())
+        find_coordinator(broker, other)
+        if _is_given(broker, other, wanted, until):
             return
-        if time.monotonic() > until:
-            raise SystemFailed(
-                f"A consumer that joins alone is given {answer}, and not all of its topics"
-            )
-        time.sleep(0.05)
+
+
+def await_heard(broker: WireBroker, group: MemberGroup, wanted: frozenset[int]) -> None:
+    """The same of the group's own coordinator: in a group beside it, whose records lie in the same
+    partition of the offsets topic, and which the same shard coordinates. The shard hears of topics
+    in an event of its own, which tells all its groups at once."""
+    until = time.monotonic() + COORDINATOR_SECONDS
+    other = replace(group, group_id=beside(group.group_id, broker.leaders.count))
+    while not _is_given(broker, other, wanted, until):
+        pass
+
+
+def _is_given(broker: WireBroker, group: MemberGroup, wanted: frozenset[int], until: float) -> bool:
+    """Whether a consumer that joins alone is given this. SystemFailed if it is not by then."""
+    join = Heartbeat(JOIN_EPOCH, frozenset(), group.reads)
+    answer = heartbeat(broker.coordinator, group, "probe", None, join)
+    _leave(broker, group)
+    if answer.given == wanted:
+        return True
+    if time.monotonic() > until:
+        raise SystemFailed(
+            f"A consumer that joins alone is given {answer}, and not {sorted(wanted)} of its topics"
+        )
+    time.sleep(0.01)
+    return False
 
 
 def answers_tell_interval(

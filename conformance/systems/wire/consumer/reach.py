@@ -29,6 +29,10 @@ _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
     }
 )
 """Without these requests, of at least these versions, a broker cannot be driven."""
+_NEEDED_TO_CHANGE: Mapping[str, tuple[str, int]] = MappingProxyType(
+    {"create_partitions": ("CreatePartitions", 0), "delete_topics": ("DeleteTopics", 1)}
+)
+"""The same, where topics change."""
 _NO_INSTANCE = "none"
 NO_ASSIGNOR = "none"
 """Of who names no assignor, and of a group in which nobody is."""
@@ -60,9 +64,10 @@ class ConsumerSettings:
         return sum(topic.most for topic in self.topics)
 
 
-TOPIC_CHANGES = frozenset({"CreateTopic", "AddPartition", "MoveLeader", "DeleteTopic"})
+DELETE_TOPIC = "DeleteTopic"
+TOPIC_CHANGES = frozenset({"CreateTopic", "AddPartition", "MoveLeader", DELETE_TOPIC})
 """Steps that change what a coordinator knows of a topic."""
-_GONE = -1
+GONE = -1
 
 
 HearOfTopic = Callable[[ModelTopic, int], object]
@@ -81,6 +86,9 @@ class TopicSizes:
         self.value = Fn(dict(sizes.items()))
         """As the specification's `topics`."""
 
+    def __getitem__(self, key: str) -> int:
+        return self._sizes[key]
+
     def change(self, action: Action) -> tuple[ModelTopic, int]:
         """Take a step of `TOPIC_CHANGES`: the topic, and its size from now on."""
         key = str(action.args[0])
@@ -88,7 +96,7 @@ class TopicSizes:
             "CreateTopic": self._topics[key].size,
             "AddPartition": self._sizes[key] + 1,
             "MoveLeader": self._sizes[key],
-            "DeleteTopic": _GONE,
+            DELETE_TOPIC: GONE,
         }[action.name]
         self._set({**self._sizes, key: size})
         return self._topics[key], size
@@ -149,8 +157,6 @@ def _set(value: Value) -> frozenset[Value]:
 def beyond(constants: Mapping[str, Value], address: Address) -> str:
     """Why no such broker can show the model; empty if it can."""
     settings = settings_of(constants)
-    if not all(topic.stays for topic in settings.topics):
-        return "its topics change, and nothing shows when a coordinator has heard of that"
     return (
         _other_limit(settings, address)
         or _other_interval(settings, address)
@@ -205,9 +211,10 @@ def _beyond_assignors(settings: ConsumerSettings) -> str:
     return ""
 
 
-def lacking(port: Port) -> str:
+def lacking(port: Port, settings: ConsumerSettings) -> str:
     """Why a broker's KIP-848 groups cannot be driven; empty if they can."""
-    return not_offered(port, _NEEDED)
+    stay = all(topic.stays for topic in settings.topics)
+    return not_offered(port, _NEEDED if stay else {**_NEEDED, **_NEEDED_TO_CHANGE})
 
 
 def passes(constants: Mapping[str, Value], state: Mapping[str, Value]) -> str:
@@ -218,6 +225,11 @@ def passes(constants: Mapping[str, Value], state: Mapping[str, Value]) -> str:
     assert isinstance(target, Fn), "a function of the members"
     assert isinstance(states, Fn), "a function of the members"
     present = sorted(str(name) for name, member_state in states.items() if member_state != "None")
+    if _has_appeared(settings_of(constants), state["topics"]):
+        return (
+            "a topic that appears is news to the regular expressions of all groups: tests side by "
+            "side would disturb each other"
+        )
     is_old = state["assignmentEpoch"] != state["groupEpoch"]
     reads = _topics_read(state)
     for topic in settings_of(constants).topics:
@@ -228,6 +240,13 @@ def passes(constants: Mapping[str, Value], state: Mapping[str, Value]) -> str:
         if not is_range([parts[name] for name in readers]):
             return "the range assignor, for which the members ask, gives another target"
     return ""
+
+
+def _has_appeared(settings: ConsumerSettings, topics: Value) -> bool:
+    """Whether there is a topic that was not there at first, in a model with regular expressions."""
+    assert isinstance(topics, Fn), "a function of the topics"
+    later = (topic.key for topic in settings.topics if not topic.is_there)
+    return bool(settings.regexes) and any(topics[key] != 0 for key in later)
 
 
 def _topics_read(state: Mapping[str, Value]) -> Mapping[str, frozenset[str]]:

@@ -14,13 +14,14 @@ from conformance.deviations.tolerance import Tolerance
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
-from conformance.systems.wire.consumer.driven_group import DrivenConsumerGroup
+from conformance.systems.wire.consumer.driven_group import DrivenConsumerGroup, GroupTest
 from conformance.systems.wire.consumer.group_broker import GroupBroker
-from conformance.systems.wire.consumer.inner_steps import INNER_STEPS, PASS_INTERVAL
+from conformance.systems.wire.consumer.inner_steps import BEYOND_REACH, INNER_STEPS, PASS_INTERVAL
 from conformance.systems.wire.consumer.member import REQUESTS, is_of_a_member, step_of_member
-from conformance.systems.wire.consumer.observation import OF_GROUP, VARIABLES
+from conformance.systems.wire.consumer.observation import VARIABLES, not_always
 from conformance.systems.wire.consumer.reach import (
     SPECIFICATION,
+    TOPIC_CHANGES,
     ConsumerSettings,
     lacking,
 )
@@ -50,11 +51,9 @@ class WireConsumerSystem:
         self._settings = settings
         self._address = address
         self._broker = WireBroker(address, security)
-        self._broker.require(SPECIFICATION, lacking(self._broker.entry))
-        self.sometimes = frozenset(OF_GROUP if settings.regexes else ())
-        self._groups = GroupBroker(
-            self._broker, settings.topics, settings.partitions, address, settings.regexes
-        )
+        self._broker.require(SPECIFICATION, lacking(self._broker.entry, settings))
+        self.sometimes = not_always(settings)
+        self._groups = GroupBroker(self._broker, settings.topics, address, settings.regexes)
         self._foresight = ConsumerTimers()
         self._unsettled: frozenset[int] = frozenset()
         self._pace = Pace(address)
@@ -65,16 +64,18 @@ class WireConsumerSystem:
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """A group id that nobody has used, new members; what was before is left behind."""
         self._leave_behind()
-        broker = self._broker
-        group, description = self._groups.new_group()
+        topics, description = self._groups.new_topics()
         self._pace.begin()
-        session = GroupSession(self._groups.sessions, group.group_id)
-        timers = RunningConsumerTimers(self._foresight, session, self._pace, self._address)
-        resolutions = RunningResolutions(self._unsettled, self._pace)
-        self._driven = DrivenConsumerGroup(
-            self._settings, broker, group, description, self._pace, timers, resolutions
+        session = GroupSession(self._groups.sessions, topics.group.group_id)
+        test = GroupTest(
+            topics,
+            RunningConsumerTimers(self._foresight, session, self._pace, self._address),
+            RunningResolutions(self._unsettled, self._pace),
         )
-        broker.coordinator.slowest = 0.0
+        self._driven = DrivenConsumerGroup(
+            self._settings, self._broker, test, description, self._pace
+        )
+        self._broker.coordinator.slowest = 0.0
 
     @property
     def _driven_group(self) -> DrivenConsumerGroup:
@@ -88,7 +89,9 @@ class WireConsumerSystem:
         group.timers.step()
         group.resolutions.step()
         self._pace.step()
-        if action.name in INNER_STEPS:
+        if action.name in TOPIC_CHANGES - BEYOND_REACH.keys():
+            group.change_topic(action)
+        elif action.name in INNER_STEPS:
             self._go_on(group, action.name)
         else:
             self._step_of(group, str(action.args[0]), action)
@@ -138,6 +141,7 @@ class WireConsumerSystem:
     def be_alone(self) -> None:
         """Look for longer: nobody waits for this test to end."""
         self._pace.be_alone()
+        self._groups.be_alone()
 
     @property
     def patience(self) -> float:
@@ -165,8 +169,10 @@ class WireConsumerSystem:
         with self._broker.closing():
             self._leave_behind()
             self._groups.sessions.forget()
+            self._groups.delete_topics()
 
     def _leave_behind(self) -> None:
         group, self._driven = self._driven, None
         if group is not None:
             group.leave_behind()
+            self._groups.put_back(group.topics)

@@ -45,8 +45,7 @@ class WireMixedSystem(MixedGroupSystem):
         self._address = address
         port = WireBroker(address, security)
         port.require(SPECIFICATION, lacking(port.entry))
-        partitions = sum(topic.most for topic in settings.topics)
-        self._broker = GroupBroker(port, settings.topics, partitions, address)
+        self._broker = GroupBroker(port, settings.topics, address)
         self._pace = Pace(address)
         self._path = MixedTimers()
         self._at_port = WireMixedCoordinator(port, settings, self._pace)
@@ -118,3 +117,4 @@ class WireMixedSystem(MixedGroupSystem):
         with self._broker.port.closing():
             self._at_port.leave_behind()
             self._broker.sessions.forget()
+            self._broker.delete_topics()
