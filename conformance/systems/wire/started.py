@@ -35,7 +35,7 @@ from conformance.systems.wire.consumer.inner_steps import (
 )
 from conformance.systems.wire.consumer.reach import SIGN as CONSUMER_SIGN
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
-from conformance.systems.wire.consumer.reach import has_interval, limit_of
+from conformance.systems.wire.consumer.reach import default_assignor_of, has_interval, limit_of
 from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
 from conformance.systems.wire.data.reach import changes_leaders, slots_of
 from conformance.systems.wire.data.session_cache import SIGN
@@ -86,6 +86,8 @@ class Needs:
     """For fetch sessions; 0: as delivered."""
     policy: str = ""
     """group.consumer.migration.policy; empty: as delivered."""
+    assignor: str = ""
+    """group.consumer.assignors; empty: as delivered."""
     consumers: int = 0
     """group.consumer.max.size; 0: as delivered."""
     interval: int = 0
@@ -95,28 +97,23 @@ class Needs:
     def settings(self) -> Mapping[str, str | int]:
         """What the factory of a broker at a port is told of it."""
         moved = {"fail-over": MOVE} if self.brokers > 1 else {}
-        mixed = {"migration-policy": self.policy, "assignor": ASSIGNOR} if self.policy else {}
+        mixed = {"migration-policy": self.policy} if self.policy else {}
+        assignor = {"assignor": self.assignor} if self.assignor else {}
         consumers = {
             "consumer-max-size": self.consumers,
             "assignment-interval": self.interval,
         }
-        return {"fetch-slots": self.slots, **moved, **mixed, **consumers}
+        return {"fetch-slots": self.slots, **moved, **mixed, **assignor, **consumers}
 
     @property
     def properties(self) -> Mapping[str, str]:
         """The same, as the broker's own settings."""
         few = {"max.incremental.fetch.session.cache.slots": self.slots} if self.slots else {}
         full = {"group.consumer.max.size": self.consumers} if self.consumers else {}
-        mixed = {
-            "group.consumer.migration.policy": self.policy,
-            "group.consumer.assignors": ASSIGNOR,
-        }
-        own = {
-            **few,
-            **full,
-            "group.consumer.assignment.interval.ms": self.interval,
-            **(mixed if self.policy else {}),
-        }
+        mixed = {"group.consumer.migration.policy": self.policy} if self.policy else {}
+        assignor = {"group.consumer.assignors": self.assignor} if self.assignor else {}
+        interval = {"group.consumer.assignment.interval.ms": self.interval}
+        own = {**few, **full, **mixed, **assignor, **interval}
         return {name: str(value) for name, value in own.items()}
 
 
@@ -208,9 +205,13 @@ def _needs_of(constants: Mapping[str, Value]) -> Needs:
     slots = slots_of(constants, SHARDS) if SIGN in constants else 0
     brokers = 2 if changes_leaders(constants) else 1
     if CONSUMER_SIGN not in constants:
-        return Needs(brokers, slots, policy_of(constants))
-    interval = ASSIGNMENT_INTERVAL_MS if has_interval(constants) else 0
-    return Needs(brokers, consumers=limit_of(constants), interval=interval)
+        policy = policy_of(constants)
+        return Needs(brokers, slots, policy, ASSIGNOR if policy else "")
+    return Needs(
+        assignor=default_assignor_of(constants),
+        consumers=limit_of(constants),
+        interval=ASSIGNMENT_INTERVAL_MS if has_interval(constants) else 0,
+    )
 
 
 def _jars(release: str, tell: Tell) -> KafkaJars:

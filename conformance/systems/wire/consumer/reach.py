@@ -160,6 +160,7 @@ def beyond(constants: Mapping[str, Value], address: Address) -> str:
     return (
         _other_limit(settings, address)
         or _other_interval(settings, address)
+        or _other_default(settings, address)
         or _beyond_assignors(settings)
     )
 
@@ -174,6 +175,27 @@ def limit_of(constants: Mapping[str, Value]) -> int:
     settings = settings_of(constants)
     size = settings.maximum_size
     return size if size < len(settings.instances) else 0
+
+
+def default_assignor_of(constants: Mapping[str, Value]) -> str:
+    """The assignor that must be the broker's first one for a model; empty if any may be. A member
+    that brings a regular expression only makes no new epoch, unless it names another assignor than
+    the broker's first one (KAFKA-20434)."""
+    return _default_assignor(settings_of(constants))
+
+
+def _default_assignor(settings: ConsumerSettings) -> str:
+    return settings.assignors[0] if settings.regexes else ""
+
+
+def _other_default(settings: ConsumerSettings, address: Address) -> str:
+    assignor = _default_assignor(settings)
+    if assignor in ("", address.assignor):
+        return ""
+    return (
+        f"it needs group.consumer.assignors that begin with {assignor}: if your broker's do, say "
+        f"assignor={assignor}"
+    )
 
 
 def _other_limit(settings: ConsumerSettings, address: Address) -> str:
