@@ -36,6 +36,7 @@ from conformance.systems.wire.consumer.inner_steps import (
 from conformance.systems.wire.consumer.reach import SIGN as CONSUMER_SIGN
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.consumer.reach import default_assignor_of, has_interval, limit_of
+from conformance.systems.wire.consumer.regexes import regexes_of
 from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
 from conformance.systems.wire.data.reach import changes_leaders, slots_of
 from conformance.systems.wire.data.session_cache import SIGN
@@ -63,9 +64,10 @@ _PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "group.initial.rebalance.delay.ms": str(_DELAY_MS),
         "group.min.session.timeout.ms": "10",
-        # Of KIP-848, and of releases that have it: short sessions, targets that a heartbeat makes.
+        # Of KIP-848, and of releases that have it: short sessions, an assignment at each heartbeat.
         "group.consumer.min.session.timeout.ms": "100",
         "group.consumer.min.heartbeat.interval.ms": "50",
+        "group.consumer.assignment.interval.ms": "0",
         "group.consumer.assignor.offload.enable": "false",
     }
 )
@@ -73,6 +75,7 @@ _OF_RUNNING: Final = frozenset(
     {CONSUMER_GROUPS, MIXED_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH, SESSIONS, SESSION_CACHE}
 )
 """Specifications of which the broker itself says what it can take."""
+_WAITING_GROUPS: Final = 96
 _NOWHERE: Final = "127.0.0.1:1"
 """The address of a broker that need not run: for what its settings alone say."""
 
@@ -87,34 +90,42 @@ class Needs:
     policy: str = ""
     """group.consumer.migration.policy; empty: as delivered."""
     assignor: str = ""
-    """group.consumer.assignors; empty: as delivered."""
+    """group.consumer.assignors; empty: as delivered, or what the policy's models need."""
     consumers: int = 0
     """group.consumer.max.size; 0: as delivered."""
     interval: int = 0
     """group.consumer.assignment.interval.ms."""
+    waits: bool = False
+    """Tests wait ten seconds and more: so many more run side by side."""
 
     @property
     def settings(self) -> Mapping[str, str | int]:
         """What the factory of a broker at a port is told of it."""
         moved = {"fail-over": MOVE} if self.brokers > 1 else {}
         mixed = {"migration-policy": self.policy} if self.policy else {}
-        assignor = {"assignor": self.assignor} if self.assignor else {}
+        assignor = {"assignor": self._assignors} if self._assignors else {}
         consumers = {
             "consumer-max-size": self.consumers,
             "assignment-interval": self.interval,
         }
-        return {"fetch-slots": self.slots, **moved, **mixed, **assignor, **consumers}
+        lanes = {"groups": _WAITING_GROUPS} if self.waits else {}
+        return {"fetch-slots": self.slots, **moved, **mixed, **assignor, **consumers, **lanes}
+
+    @property
+    def _assignors(self) -> str:
+        return self.assignor or (ASSIGNOR if self.policy else "")
 
     @property
     def properties(self) -> Mapping[str, str]:
         """The same, as the broker's own settings."""
-        few = {"max.incremental.fetch.session.cache.slots": self.slots} if self.slots else {}
-        full = {"group.consumer.max.size": self.consumers} if self.consumers else {}
-        mixed = {"group.consumer.migration.policy": self.policy} if self.policy else {}
-        assignor = {"group.consumer.assignors": self.assignor} if self.assignor else {}
-        interval = {"group.consumer.assignment.interval.ms": self.interval}
-        own = {**few, **full, **mixed, **assignor, **interval}
-        return {name: str(value) for name, value in own.items()}
+        own = {
+            "max.incremental.fetch.session.cache.slots": self.slots,
+            "group.consumer.max.size": self.consumers,
+            "group.consumer.migration.policy": self.policy,
+            "group.consumer.assignors": self._assignors,
+            "group.consumer.assignment.interval.ms": self.interval,
+        }
+        return {name: str(value) for name, value in own.items() if value}
 
 
 class BrokerFactory:
@@ -205,10 +216,10 @@ def _needs_of(constants: Mapping[str, Value]) -> Needs:
     slots = slots_of(constants, SHARDS) if SIGN in constants else 0
     brokers = 2 if changes_leaders(constants) else 1
     if CONSUMER_SIGN not in constants:
-        policy = policy_of(constants)
-        return Needs(brokers, slots, policy, ASSIGNOR if policy else "")
+        return Needs(brokers, slots, policy_of(constants))
     return Needs(
         assignor=default_assignor_of(constants),
+        waits=bool(regexes_of(constants)),
         consumers=limit_of(constants),
         interval=ASSIGNMENT_INTERVAL_MS if has_interval(constants) else 0,
     )

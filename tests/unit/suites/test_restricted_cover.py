@@ -43,3 +43,56 @@ def test_no_test_passes_through_a_state_that_does_not_stay() -> None:
     third = graph.states[3]
     found = cover_within(graph, SuiteLimits({}, lambda state: "gone" if state == third else ""))
     assert dict(found.left_out) == {"gone": 1, "only what comes before them leads there": 1}
+
+
+# 0 -Ask-> 1, which goes on by Do to 2 and by Write to 3; others could come between.
+HASTY = [
+    (0, 1, "Ask"),
+    (1, 2, "Do"),
+    (1, 4, "Wait"),
+    (2, 3, "Write"),
+    (2, 4, "Wait"),
+    (3, 0, "Back"),
+    (4, 0, "Back"),
+    (3, 1, "Ask"),
+]
+
+
+def test_no_test_takes_another_step_where_the_system_goes_on() -> None:
+    graph = graph_of(5, HASTY)
+    steps = {1: frozenset({"Do"}), 2: frozenset({"Write"})}
+    found = cover_within(
+        graph, SuiteLimits({}, stays, lambda state: steps.get(int(str(state[0])), frozenset()))
+    )
+
+    assert dict(found.left_out) == {
+        "Do comes first: the system does not wait with it": 1,
+        "Write comes first: the system does not wait with it": 1,
+        "only what comes before them leads there": 1,
+    }
+    found.suite.require(graph)
+
+
+def test_no_test_ends_where_the_system_goes_on() -> None:
+    graph = graph_of(5, [edge for edge in HASTY if edge[2] != "Back"])
+    steps = {1: frozenset({"Do"}), 2: frozenset({"Write"})}
+    found = cover_within(
+        graph, SuiteLimits({}, stays, lambda state: steps.get(int(str(state[0])), frozenset()))
+    )
+
+    ends = [int(graph.target[test.edges[-1]]) for test in found.suite]
+    assert ends
+    assert {*ends} == {3}
+    found.suite.require(graph)
+
+
+def test_where_the_model_ends_while_the_system_goes_on_no_test_goes() -> None:
+    graph = graph_of(4, [(0, 1, "Ask"), (1, 2, "Do"), (0, 3, "Rest")])
+    steps = {1: frozenset({"Do"}), 2: frozenset({"Write"})}
+    found = cover_within(
+        graph, SuiteLimits({}, stays, lambda state: steps.get(int(str(state[0])), frozenset()))
+    )
+
+    names = [graph.actions[code].name for code in graph.action[found.reachable]]
+    assert names == ["Rest"]
+    assert dict(found.left_out) == {"the system goes on there, and the model ends": 2}

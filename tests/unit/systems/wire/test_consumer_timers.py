@@ -9,7 +9,7 @@ import pytest
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.consumer.reach import passes
 from conformance.systems.wire.consumer.timers import foresight
-from conformance.tla import Action, Fn
+from conformance.tla import Action, Fn, Value
 
 ADDRESS = parse_address("localhost:9092?session=400&rebalance=1000")
 JOINED = "SendHeartbeat m1, HandleHeartbeat m1, ReceiveAnswer m1, "
@@ -66,10 +66,38 @@ def test_the_range_assignor_gives_ranges_in_the_members_order(
     first: set[int] | None, second: set[int] | None, reached: bool
 ) -> None:
     given = {"m1": first, "m2": second}
-    state = {
+    model: dict[str, Value] = {
+        "InstanceOf": Fn(dict.fromkeys(given, "none")),
+        "Reads": Fn(dict.fromkeys(given, frozenset({"topic"}))),
+        "Topics": Fn(
+            {
+                "topic": Fn(
+                    {
+                        "name": "topic",
+                        "partitions": frozenset(range(3)),
+                        "size": 3,
+                        "isThere": True,
+                        "mayGo": False,
+                        "mayMove": False,
+                    }
+                )
+            }
+        ),
+        "MaxSize": 2,
+        "NamesWhileReconciling": True,
+        "Assignors": ("range",),
+        "NamedAssignor": Fn(dict.fromkeys(given, "range")),
+        "Matches": (),
+    }
+    state: dict[str, Value] = {
+        "groupEpoch": 2,
+        "assignmentEpoch": 2,
+        "subscribed": Fn(dict.fromkeys(given, frozenset({"topic"}))),
+        "resolved": (),
+        "topics": Fn({"topic": 3}),
         "target": Fn({name: frozenset(numbers or ()) for name, numbers in given.items()}),
         "memberState": Fn(
             {name: "None" if numbers is None else "Stable" for name, numbers in given.items()}
         ),
     }
-    assert (passes(state) == "") is reached
+    assert (passes(model, state) == "") is reached
