@@ -41,15 +41,20 @@ class GroupBroker:
         self._unread = MemberGroup("", (), dict.fromkeys(regexes, ""))
         self._pool = pool_of(str(address), self._topics)
         self._pool.enter()
-        (own,) = make_sets(port.entry, self._topics, [port.new_prefix()])
-        self._own = ChangingTopics(port, self._unread, own, self._topics)
-        await_topics(port, self._own.group, self._own.partitions)
+        self._own = self._made_once() if self._stay or not regexes else None
+        """Of no test, unless all read them. Each topic that is made is news to regular expressions,
+        so where tests with such have topics of their own there are no others."""
         self.sessions = SessionSettings(port)
         self.sets_sessions = port.entry.offers("incremental_alter_configs")
-        if address.session and self.sets_sessions:
-            self.sessions.try_interval(
-                lambda: answers_tell_interval(port, self._own.group, self.sessions)
-            )
+        if address.session and self.sets_sessions and self._own is not None:
+            reading = self._own.group
+            self.sessions.try_interval(lambda: answers_tell_interval(port, reading, self.sessions))
+
+    def _made_once(self) -> ChangingTopics:
+        (own,) = make_sets(self.port.entry, self._topics, [self.port.new_prefix()])
+        topics = ChangingTopics(self.port, self._unread, own, self._topics)
+        await_topics(self.port, topics.group, topics.partitions)
+        return topics
 
     @property
     def _stay(self) -> bool:
@@ -61,6 +66,7 @@ class GroupBroker:
 
     def new_group(self) -> tuple[MemberGroup, Description]:
         """A group id that nobody has used, and the group as its coordinator knows it."""
+        assert self._own is not None, "its topics stay"
         return self._begun(self._own.group)
 
     def _begun(self, reading: MemberGroup) -> tuple[MemberGroup, Description]:
@@ -71,7 +77,8 @@ class GroupBroker:
 
     def new_topics(self) -> tuple[ChangingTopics, Description]:
         """The same, with the topics of its own that it reads, if they do not stay."""
-        made = self._own.made if self._stay else self._pool.take(self._more)
+        shared = self._own if self._stay else None
+        made = self._pool.take(self._more) if shared is None else shared.made
         group, description = self._begun(self._unread)
         topics = ChangingTopics(self.port, group, made, self._topics)
         if not self._stay:
@@ -90,7 +97,8 @@ class GroupBroker:
 
     def delete_topics(self) -> None:
         """Those of no test, too."""
-        self._own.delete()
+        if self._own is not None:
+            self._own.delete()
         for left in self._pool.leave():
             names = {left.name(topic) for topic in self._topics if topic.key in left.ids}
             delete_topics(self.port.entry, tuple(sorted(names)))
