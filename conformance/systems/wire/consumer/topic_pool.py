@@ -13,7 +13,7 @@ from typing import Final
 from conformance.systems.shared.topics import ModelTopic
 from conformance.systems.wire.consumer.topics import TopicSet
 
-MANY = 256
+MANY = 512
 """So many tests are served before topics are made again."""
 
 

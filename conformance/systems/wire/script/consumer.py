@@ -31,6 +31,7 @@ _OF_A_MEMBER: Mapping[str, str] = MappingProxyType(
 )
 """By variable, where ConsumerGroupDescribe shows it."""
 _NONE = "NONE"
+_NO_REGEXES = "<<>>"
 
 
 class ConsumerGroupScript(PortScript):
@@ -42,11 +43,14 @@ class ConsumerGroupScript(PortScript):
     @property
     def placeholders(self) -> Mapping[str, str]:
         """The template's values that belong to the model. Unsayable of a group with a limit, of
-        several assignors, and of an assignment interval."""
+        several assignors, of an assignment interval, and of more than one topic to subscribe to."""
         if self.constants.get("MaxSize", "").isdigit():
             raise Unsayable("its group is full, and the limit is the broker's")
         if words.is_of_assignors_or_interval(self.constants):
             raise Unsayable("it has several assignors, or an assignment interval")
+        has_regexes = self.constants.get("Matches", _NO_REGEXES) != _NO_REGEXES
+        if has_regexes or len(words.names_in(self.constants.get("Reads", ""))) > 1:
+            raise Unsayable("its members read several topics, or a regular expression")
         return {"partitions": words.partitions_of(self.constants)}
 
     # ---- steps -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,25 @@ def test_who_has_to_wait_is_not_answered() -> None:
 def test_what_no_script_can_bring_about_is_refused_with_a_reason(story: Path, reason: str) -> None:
     with pytest.raises(UserError, match=f"a script can be written of this file: .*({reason})"):
         script_of(read_story(story))
+
+
+@pytest.mark.parametrize(
+    ("constant", "value"),
+    [
+        ("Matches", '("t.*" :> {"topic"})'),
+        ("Reads", '[m \\in Members |-> {"topic", "other"}]'),
+    ],
+)
+def test_a_script_of_kip_848_subscribes_to_one_topic(
+    constant: str, value: str, tmp_path: Path
+) -> None:
+    saved = json.loads((PATHS / "join-always-accepted.itf.json").read_text())
+    saved["#meta"]["kconform"]["constants"][constant] = value
+    file = tmp_path / "story.itf.json"
+    file.write_text(json.dumps(saved))
+
+    with pytest.raises(UserError, match="several topics, or a regular expression"):
+        script_of(read_story(file))
 
 
 @pytest.mark.parametrize("path", ["re-elected-leader", "kafka-19367", "kafka-20634"])
