@@ -246,8 +246,10 @@ class _Run:
 
     def in_real_time(self, lanes: int) -> None:
         """Drive the tests side by side, and alone those that diverge there: the others may have
-        been in their way."""
+        been in their way. The longest come first, so that no lane is left alone with one."""
         self._real_time = True
+        tests = self._suite.tests
+        self._left = iter(sorted(range(len(tests)), key=lambda number: -len(tests[number])))
         while True:
             self._side_by_side(lanes)
             if not self._suspects:

@@ -108,6 +108,7 @@ _NUMBERS = (
     "fetch-shards",
     "consumer-max-size",
     "assignment-interval",
+    "regex-refresh",
 )
 _TEXTS = ("config", "tls-ca", "fail-over", "deviations", "migration-policy", "assignor")
 
@@ -122,11 +123,12 @@ class Address:
     refuse an append for a moment; `fetch_slots`: its max.incremental.fetch.session.cache.slots, 0
     if it is not said, in so many `fetch_shards`; `migration_policy` and `assignor`: its
     group.consumer.migration.policy, and the first of its group.consumer.assignors;
-    `consumer_max_size` and `assignment_interval`: its group.consumer.max.size, 0 if it is not said,
-    and its group.consumer.assignment.interval.ms; `config`: a client's configuration file;
-    `tls_ca`: a PEM file of whom to trust; `fail_over`: a command that moves the coordinator, or
-    `move`; `deviations`: a system whose known deviations the broker has too; `versions`: of
-    requests by kio's name, others get the newest that both sides know."""
+    `consumer_max_size`, `assignment_interval` and `regex_refresh`: its group.consumer.max.size and
+    group.consumer.regex.refresh.interval.ms, 0 if they are not said, and its
+    group.consumer.assignment.interval.ms; `config`: a client's configuration file; `tls_ca`: a PEM
+    file of whom to trust; `fail_over`: a command that moves the coordinator, or `move`;
+    `deviations`: a system whose known deviations the broker has too; `versions`: of requests by
+    kio's name, others get the newest that both sides know."""
 
     host: str
     port: int
@@ -144,6 +146,7 @@ class Address:
     assignor: str = "uniform"
     consumer_max_size: int = 0
     assignment_interval: int = 0
+    regex_refresh: int = 0
     config: str = ""
     tls_ca: str = ""
     fail_over: str = ""

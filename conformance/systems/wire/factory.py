@@ -14,7 +14,7 @@ from conformance.systems.shared.mixed.settings import settings_of as mixed_setti
 from conformance.systems.shared.produce.window import SIGN as _OF_PRODUCE
 from conformance.systems.shared.produce.window import SPECIFICATION as PRODUCE
 from conformance.systems.wire.address import parse_address
-from conformance.systems.wire.consumer.inner_steps import BEYOND_REACH as BEYOND_CONSUMERS
+from conformance.systems.wire.consumer.inner_steps import beyond_reach as beyond_consumers
 from conformance.systems.wire.consumer.inner_steps import resolves_next
 from conformance.systems.wire.consumer.reach import SIGN as _OF_CONSUMERS
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
@@ -149,7 +149,7 @@ class WireFactory:
             **beyond_reach(self._address),
             **BEYOND_REACH,
             **BEYOND_DATA_PATH,
-            **BEYOND_CONSUMERS,
+            **beyond_consumers(self._address.regex_refresh),
         }
 
     def passes(self, constants: Mapping[str, Value], state: Mapping[str, Value]) -> str:

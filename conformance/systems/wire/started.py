@@ -31,12 +31,13 @@ from conformance.systems.wire.address import SHARDS
 from conformance.systems.wire.consumer.inner_steps import (
     ASSIGNMENT_INTERVAL_MS,
     FIRST_WITH_INTERVAL,
+    REGEX_REFRESH_MS,
     WITHOUT_INTERVAL,
 )
 from conformance.systems.wire.consumer.reach import SIGN as CONSUMER_SIGN
 from conformance.systems.wire.consumer.reach import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.consumer.reach import default_assignor_of, has_interval, limit_of
-from conformance.systems.wire.consumer.regexes import regexes_of
+from conformance.systems.wire.consumer.regexes import refreshes, regexes_of
 from conformance.systems.wire.data.driven import SPECIFICATION as DATA_PATH
 from conformance.systems.wire.data.reach import changes_leaders, slots_of
 from conformance.systems.wire.data.session_cache import SIGN
@@ -75,7 +76,7 @@ _OF_RUNNING: Final = frozenset(
     {CONSUMER_GROUPS, MIXED_GROUPS, PRODUCE, TRANSACTIONS, DATA_PATH, SESSIONS, SESSION_CACHE}
 )
 """Specifications of which the broker itself says what it can take."""
-_WAITING_GROUPS: Final = 96
+_WAITING_GROUPS: Final = 128
 _NOWHERE: Final = "127.0.0.1:1"
 """The address of a broker that need not run: for what its settings alone say."""
 
@@ -95,6 +96,8 @@ class Needs:
     """group.consumer.max.size; 0: as delivered."""
     interval: int = 0
     """group.consumer.assignment.interval.ms."""
+    refresh: int = 0
+    """group.consumer.regex.refresh.interval.ms; 0: as delivered."""
     waits: bool = False
     """Tests wait ten seconds and more: so many more run side by side."""
 
@@ -107,6 +110,7 @@ class Needs:
         consumers = {
             "consumer-max-size": self.consumers,
             "assignment-interval": self.interval,
+            "regex-refresh": self.refresh,
         }
         lanes = {"groups": _WAITING_GROUPS} if self.waits else {}
         return {"fetch-slots": self.slots, **moved, **mixed, **assignor, **consumers, **lanes}
@@ -124,6 +128,7 @@ class Needs:
             "group.consumer.migration.policy": self.policy,
             "group.consumer.assignors": self._assignors,
             "group.consumer.assignment.interval.ms": self.interval,
+            "group.consumer.regex.refresh.interval.ms": self.refresh,
         }
         return {name: str(value) for name, value in own.items() if value}
 
@@ -133,7 +138,8 @@ class BrokerFactory:
 
     def __init__(self, release: str) -> None:
         self._release = release
-        self._unstarted = _at(_NOWHERE, release)
+        # What a broker would be started for is not beyond its reach.
+        self._unstarted = _at(_NOWHERE, release, Needs(refresh=REGEX_REFRESH_MS))
 
     def __call__(self, constants: Mapping[str, Value]) -> PortSystem:
         """A system for a model's constants. EnvironmentProblem if the broker does not start."""
@@ -219,6 +225,7 @@ def _needs_of(constants: Mapping[str, Value]) -> Needs:
         return Needs(brokers, slots, policy_of(constants))
     return Needs(
         assignor=default_assignor_of(constants),
+        refresh=REGEX_REFRESH_MS if refreshes(constants) else 0,
         waits=bool(regexes_of(constants)),
         consumers=limit_of(constants),
         interval=ASSIGNMENT_INTERVAL_MS if has_interval(constants) else 0,

@@ -20,6 +20,11 @@ def regexes_of(constants: Mapping[str, Value]) -> frozenset[str]:
     return frozenset(map(str, matches)) if isinstance(matches, Fn) else frozenset()
 
 
+def refreshes(constants: Mapping[str, Value]) -> bool:
+    """Whether group.consumer.regex.refresh.interval.ms passes in a model."""
+    return constants["RefreshesByTime"] is True
+
+
 def resolved_value(regexes: Iterable[str], resolved: Resolved) -> Fn:
     """As the specification's `resolved`."""
     topics = dict(resolved)

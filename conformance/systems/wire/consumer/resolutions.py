@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from conformance.systems.wire.consumer.inner_steps import (
     PASS_MIN_INTERVAL,
+    PASS_REFRESH_INTERVAL,
     PAUSES_MS,
     RUN_RESOLUTION,
     WRITE_RESOLUTION,
@@ -19,7 +20,9 @@ from conformance.systems.wire.consumer.inner_steps import (
 from conformance.systems.wire.pace import Pace
 from conformance.tla import Action
 
-RESOLUTION_STEPS = frozenset({RUN_RESOLUTION, WRITE_RESOLUTION, PASS_MIN_INTERVAL})
+RESOLUTION_STEPS = frozenset(
+    {RUN_RESOLUTION, WRITE_RESOLUTION, PASS_MIN_INTERVAL, PASS_REFRESH_INTERVAL}
+)
 _SCHEDULES = "HandleHeartbeat"
 _RESOLVED_SECONDS = 0.05
 """An executor that has nothing else to do takes a few milliseconds: a result that changes nothing
@@ -44,14 +47,18 @@ def waits(actions: Sequence[Action]) -> str:
 
 
 class RunningResolutions:
-    """Of one test, on whose path a result is under way after the steps `unsettled`."""
+    """Of one test, on whose path a result is under way after the steps `unsettled`. `refresh`:
+    group.consumer.regex.refresh.interval.ms, 0 if it does not pass."""
 
-    def __init__(self, unsettled: frozenset[int], pace: Pace) -> None:
+    def __init__(self, unsettled: frozenset[int], pace: Pace, refresh: int) -> None:
         self._unsettled = unsettled
         self._pace = pace
         self._step = -1
         self._begun: tuple[float, float] | None = None
         """Before the last resolution, and after it (monotonic, s)."""
+        self._refresh_seconds = refresh / 1000
+        self._due = 0.0
+        """How old (s) the last resolution becomes before something comes of its age; 0: nothing."""
         self._asked = 0.0
 
     def step(self) -> None:
@@ -74,17 +81,26 @@ class RunningResolutions:
         if step == WRITE_RESOLUTION:
             time.sleep(_RESOLVED_SECONDS)
             self._pace.wait_for(0)
-            self._begun = self._asked, time.monotonic()
-        elif step == PASS_MIN_INTERVAL and self._begun is not None:
+            self._begun, self._due = (self._asked, time.monotonic()), _REST_SECONDS
+        elif step == PASS_MIN_INTERVAL:
+            self._wait()
+            self._due = self._refresh_seconds
+        elif step == PASS_REFRESH_INTERVAL:
+            self._wait()
+            self._due = 0.0
+
+    def _wait(self) -> None:
+        """Until the last resolution is as old as is due."""
+        if self._begun is not None:
             _, ended = self._begun
-            time.sleep(max(ended + _REST_SECONDS + _MARGIN_SECONDS - time.monotonic(), 0.0))
-            self._begun = None
+            time.sleep(max(ended + self._due + _MARGIN_SECONDS - time.monotonic(), 0.0))
 
     @property
     def over(self) -> str:
         """Why regular expressions may be resolved again though nobody waited for that."""
-        if self._begun is None:
+        if self._begun is None or not self._due:
             return ""
         asked, _ = self._begun
-        is_over = self._pace.seen_at > asked + _REST_SECONDS
-        return "ten seconds since the last resolution were over" if is_over else ""
+        if self._pace.seen_at <= asked + self._due:
+            return ""
+        return f"{self._due:.0f} seconds since the last resolution were over"

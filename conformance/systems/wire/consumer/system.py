@@ -16,7 +16,7 @@ from conformance.systems.wire.address import Address
 from conformance.systems.wire.broker import WireBroker
 from conformance.systems.wire.consumer.driven_group import DrivenConsumerGroup, GroupTest
 from conformance.systems.wire.consumer.group_broker import GroupBroker
-from conformance.systems.wire.consumer.inner_steps import BEYOND_REACH, INNER_STEPS, PASS_INTERVAL
+from conformance.systems.wire.consumer.inner_steps import INNER_STEPS, PASS_INTERVAL, UNSHOWN
 from conformance.systems.wire.consumer.member import REQUESTS, is_of_a_member, step_of_member
 from conformance.systems.wire.consumer.observation import VARIABLES, not_always
 from conformance.systems.wire.consumer.reach import (
@@ -70,7 +70,7 @@ class WireConsumerSystem:
         test = GroupTest(
             topics,
             RunningConsumerTimers(self._foresight, session, self._pace, self._address),
-            RunningResolutions(self._unsettled, self._pace),
+            RunningResolutions(self._unsettled, self._pace, self._address.regex_refresh),
         )
         self._driven = DrivenConsumerGroup(
             self._settings, self._broker, test, description, self._pace
@@ -89,7 +89,7 @@ class WireConsumerSystem:
         group.timers.step()
         group.resolutions.step()
         self._pace.step()
-        if action.name in TOPIC_CHANGES - BEYOND_REACH.keys():
+        if action.name in TOPIC_CHANGES - UNSHOWN.keys():
             group.change_topic(action)
         elif action.name in INNER_STEPS:
             self._go_on(group, action.name)

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.consumer.inner_steps import beyond_reach
 from conformance.systems.wire.consumer.interval import RunningInterval
 from conformance.systems.wire.consumer.resolutions import RunningResolutions, unsettled, waits
 from conformance.systems.wire.pace import Pace
@@ -23,7 +24,7 @@ RESOLVED = "SendHeartbeat HandleHeartbeat RunResolution WriteResolution ReceiveA
 
 
 def test_a_group_is_not_looked_at_while_a_result_is_under_way() -> None:
-    running = RunningResolutions(unsettled(path(RESOLVED)), Pace(PACE_OF))
+    running = RunningResolutions(unsettled(path(RESOLVED)), Pace(PACE_OF), 0)
 
     seen = []
     for _ in range(5):
@@ -49,14 +50,43 @@ def test_a_broker_does_not_wait_with_a_resolution(steps: str, is_driven: bool) -
 
 def test_ten_seconds_after_a_resolution_it_may_be_resolved_again() -> None:
     pace = Pace(PACE_OF)
-    running = RunningResolutions(unsettled(path(RESOLVED)), pace)
+    running = RunningResolutions(unsettled(path(RESOLVED)), pace, 0)
     for _ in range(4):
         running.step()
     running.take("WriteResolution")
 
     assert running.over == ""
     pace.seen_at = time.monotonic() + 11
-    assert "ten seconds" in running.over
+    assert running.over == "10 seconds since the last resolution were over"
+
+
+def test_what_is_old_is_resolved_again_where_the_interval_is_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    pace = Pace(PACE_OF)
+    running = RunningResolutions(unsettled(path(RESOLVED)), pace, 13_000)
+    for _ in range(4):
+        running.step()
+    running.take("WriteResolution")
+    running.take("PassMinInterval")
+
+    pace.seen_at = time.monotonic() + 11
+    assert running.over == "", "that was waited for"
+    pace.seen_at = time.monotonic() + 14
+    assert running.over == "13 seconds since the last resolution were over"
+    running.take("PassRefreshInterval")
+    assert running.over == ""
+    assert [round(seconds) for seconds in slept[-2:]] == [10, 13]
+
+
+@pytest.mark.parametrize(("refresh", "is_driven"), [(0, False), (13_000, True)])
+def test_ten_minutes_are_not_waited_for(refresh: int, is_driven: bool) -> None:
+    reasons = beyond_reach(refresh)
+
+    assert ("PassRefreshInterval" not in reasons) is is_driven
+    assert "MoveLeader" in reasons
 
 
 def test_an_interval_begins_with_a_target() -> None:
