@@ -17,6 +17,7 @@ from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.compaction import KafkaCompactionSystem, not_driven
+from conformance.systems.kafka.consumer_commits import KafkaCommitsSystem
 from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaConsumerGroupSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
@@ -54,6 +55,7 @@ _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "S
 _PRODUCER = "TransactionManager"
 _COMPACTION = "LogCompaction"
 _STORAGE = "LogStorage"
+_COMMITS = "ConsumerCommits"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
@@ -68,6 +70,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "KeepsLastBatch": _COMPACTION,
     "RetainedRecords": _STORAGE,
     "Policy": _MIXED_GROUPS,
+    "AutoCommit": _COMMITS,
 }
 """Constants that models of one specification have, and others do not."""
 
@@ -89,6 +92,7 @@ KafkaDriven = (
     | KafkaProducerSystem
     | KafkaCompactionSystem
     | KafkaStorageSystem
+    | KafkaCommitsSystem
     | SystemUnderTest
 )
 """What of a release is driven."""
@@ -225,7 +229,7 @@ class KafkaFactory:
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
-        if specification in (_TRANSACTIONAL_LOG, _STORAGE):
+        if specification in (_TRANSACTIONAL_LOG, _STORAGE, _COMMITS):
             return ""
         if specification == _PRODUCER:
             return self._without_version_2(constants)
@@ -400,6 +404,7 @@ _SHARE_COMMANDS: Final = (
 _PRODUCER_COMMANDS: Final = ({"command": "producer_reset", "version2": False},)
 _COMPACTION_COMMANDS: Final = ({"command": "compaction_reset", "replicas": 1, "leader": 1},)
 _STORAGE_COMMANDS: Final = ({"command": "storage_reset", "segment": 1, "retained": -1},)
+_COMMITS_COMMANDS: Final = ({"command": "commits_reset", "auto_commit": True},)
 
 _AllBridged = (
     KafkaRuntimeSystem
@@ -409,6 +414,7 @@ _AllBridged = (
     | KafkaProducerSystem
     | KafkaCompactionSystem
     | KafkaStorageSystem
+    | KafkaCommitsSystem
 )
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
@@ -419,6 +425,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _PRODUCER: (KafkaProducerSystem, _PRODUCER_COMMANDS),
     _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),
     _STORAGE: (KafkaStorageSystem, _STORAGE_COMMANDS),
+    _COMMITS: (KafkaCommitsSystem, _COMMITS_COMMANDS),
 }
 """By specification of which every action is one command: the system, and what a bridge is asked
 first."""

@@ -48,6 +48,7 @@ public final class Bridge {
   private final TransactionalProducer producer = new TransactionalProducer();
   private CompactedLogs compactedLogs;
   private StorageEvents storageEvents;
+  private final ConsumerCommits commits = new ConsumerCommits();
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -158,6 +159,9 @@ public final class Bridge {
     }
     if (name.startsWith(StorageEvents.PREFIX)) {
       return storageEvents().run(name, command);
+    }
+    if (name.startsWith(ConsumerCommits.PREFIX)) {
+      return commits.run(name, command);
     }
     switch (name) {
       case "hello" -> {
