@@ -349,11 +349,16 @@ final class ConsumerCommits {
     hear(Errors.UNKNOWN_MEMBER_ID);
   }
 
+  /** What the heartbeat thread decides in one turn. In the next one it would go to sleep. */
   private void overrunPollInterval() {
     demandHeartbeats();
     generation++;
     client.clock.sleep(ClassicConsumer.REBALANCE_TIMEOUT_MS);
-    client.wakeHeartbeatThread();
+    Object watch = Kafka.get(client.coordinator, "heartbeat");
+    if (!(boolean) Kafka.call(watch, "pollTimeoutExpired", client.clock.milliseconds())) {
+      throw new Broker.Refused("the time between two polls is not over");
+    }
+    Kafka.call(client.coordinator, "handlePollTimeoutExpiry");
     client.callBack();
   }
 

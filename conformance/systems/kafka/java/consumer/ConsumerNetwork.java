@@ -37,6 +37,7 @@ final class ConsumerNetwork implements InvocationHandler {
   private final List<Flight> inFlight = new ArrayList<>();
   private final List<ClientResponse> arrived = new ArrayList<>();
   private String broken;
+  private boolean hasWaited;
   private int correlation;
 
   /**
@@ -116,10 +117,18 @@ final class ConsumerNetwork implements InvocationHandler {
     return null;
   }
 
+  /**
+   * A poll to which nothing comes returns at its time-out, and ConsumerNetworkClient looks whether the
+   * application was woken up. Then it polls again: there the application stands still.
+   */
   private List<ClientResponse> poll(long timeoutMs) {
-    if (!updatesMetadata.getAsBoolean() && timeoutMs > 0 && !hasArrived()) {
-      application.standStill();
-      updatesMetadata.getAsBoolean();
+    boolean hasCome = updatesMetadata.getAsBoolean() | hasArrived();
+    if (timeoutMs > 0) {
+      if (!hasCome && hasWaited) {
+        application.standStill();
+        updatesMetadata.getAsBoolean();
+      }
+      hasWaited = !hasCome && !hasWaited;
     }
     List<ClientResponse> delivered = delivered();
     delivered.forEach(ClientResponse::onComplete);
