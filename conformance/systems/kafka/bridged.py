@@ -58,7 +58,8 @@ class BridgedSystem:
         """Leave the JVM to the next system of this process."""
         CHANNELS.give_back(self._channel)
 
-    def _argument(self, value: Value) -> Value:
+    def _argument(self, value: Value) -> object:
+        """An action's argument as the bridge takes it."""
         return self._names.index(value) + 1 if value in self._names else value
 
     def _run(self, command: str, members: Mapping[str, object]) -> None:

@@ -45,7 +45,7 @@ _STEPS: BridgeSteps = MappingProxyType(
 )
 """By action, the bridge's command and the members that take the action's arguments."""
 
-_BACKOFF_MS = 100_000
+BACKOFF_MS = 100_000
 """ClassicConsumer.BACKOFF_MS of the bridge."""
 
 _MODES = {"NONE": "none", "AUTO_TOPICS": "group", "USER_ASSIGNED": "manual"}
@@ -141,7 +141,7 @@ def _pre_join(view: _BridgeCommitsView) -> str:
 def _timer(view: _BridgeCommitsView) -> str:
     if view.timer_ms <= 0:
         return "due"
-    return "backoff" if view.timer_ms <= _BACKOFF_MS else "interval"
+    return "backoff" if view.timer_ms <= BACKOFF_MS else "interval"
 
 
 def _kinds(view: _BridgeCommitsView) -> list[tuple[str, int]]:

@@ -18,6 +18,7 @@ from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeou
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.compaction import KafkaCompactionSystem, not_driven
 from conformance.systems.kafka.consumer_commits import KafkaCommitsSystem
+from conformance.systems.kafka.consumer_positions import KafkaPositionsSystem
 from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaConsumerGroupSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
@@ -56,6 +57,7 @@ _PRODUCER = "TransactionManager"
 _COMPACTION = "LogCompaction"
 _STORAGE = "LogStorage"
 _COMMITS = "ConsumerCommits"
+_POSITIONS = "ConsumerPositions"
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
@@ -69,8 +71,9 @@ _SIGNS: Final[Mapping[str, str]] = {
     "BatchErrors": _PRODUCER,
     "KeepsLastBatch": _COMPACTION,
     "RetainedRecords": _STORAGE,
-    "Policy": _MIXED_GROUPS,
+    "Malformed": _MIXED_GROUPS,
     "AutoCommit": _COMMITS,
+    "GroupAssigns": _POSITIONS,
 }
 """Constants that models of one specification have, and others do not."""
 
@@ -93,6 +96,7 @@ KafkaDriven = (
     | KafkaCompactionSystem
     | KafkaStorageSystem
     | KafkaCommitsSystem
+    | KafkaPositionsSystem
     | SystemUnderTest
 )
 """What of a release is driven."""
@@ -229,7 +233,7 @@ class KafkaFactory:
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
-        if specification in (_TRANSACTIONAL_LOG, _STORAGE, _COMMITS):
+        if specification in (_TRANSACTIONAL_LOG, _STORAGE, _COMMITS, _POSITIONS):
             return ""
         if specification == _PRODUCER:
             return self._without_version_2(constants)
@@ -405,6 +409,18 @@ _PRODUCER_COMMANDS: Final = ({"command": "producer_reset", "version2": False},)
 _COMPACTION_COMMANDS: Final = ({"command": "compaction_reset", "replicas": 1, "leader": 1},)
 _STORAGE_COMMANDS: Final = ({"command": "storage_reset", "segment": 1, "retained": -1},)
 _COMMITS_COMMANDS: Final = ({"command": "commits_reset", "auto_commit": True},)
+_POSITIONS_COMMANDS: Final = (
+    {
+        "command": "positions_reset",
+        "group_assigns": False,
+        "log": [],
+        "epoch": 1,
+        "committed": [{"offset": -1, "epoch": 0}],
+        "policy": "earliest",
+        "max_fetch": 1,
+        "max_poll": 1,
+    },
+)
 
 _AllBridged = (
     KafkaRuntimeSystem
@@ -415,6 +431,7 @@ _AllBridged = (
     | KafkaCompactionSystem
     | KafkaStorageSystem
     | KafkaCommitsSystem
+    | KafkaPositionsSystem
 )
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
@@ -426,6 +443,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),
     _STORAGE: (KafkaStorageSystem, _STORAGE_COMMANDS),
     _COMMITS: (KafkaCommitsSystem, _COMMITS_COMMANDS),
+    _POSITIONS: (KafkaPositionsSystem, _POSITIONS_COMMANDS),
 }
 """By specification of which every action is one command: the system, and what a bridge is asked
 first."""

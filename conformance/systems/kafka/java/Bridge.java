@@ -49,6 +49,7 @@ public final class Bridge {
   private CompactedLogs compactedLogs;
   private StorageEvents storageEvents;
   private final ConsumerCommits commits = new ConsumerCommits();
+  private final ConsumerPositions positions = new ConsumerPositions();
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -162,6 +163,9 @@ public final class Bridge {
     }
     if (name.startsWith(ConsumerCommits.PREFIX)) {
       return commits.run(name, command);
+    }
+    if (name.startsWith(ConsumerPositions.PREFIX)) {
+      return positions.run(name, command);
     }
     switch (name) {
       case "hello" -> {

@@ -2,6 +2,7 @@ package kconform;
 
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BooleanSupplier;
@@ -11,9 +12,12 @@ import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.clients.KafkaClient;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.requests.RequestUtils;
+import org.apache.kafka.common.requests.ResponseHeader;
 
 /**
  * The KafkaClient of one consumer (NetworkClient): what it sends is in flight until a command says
@@ -145,7 +149,7 @@ final class ConsumerNetwork implements InvocationHandler {
     return delivered;
   }
 
-  /** No answer; `body` is null if the connection broke. */
+  /** `body` is null if the connection broke. */
   private ClientResponse response(Flight of, AbstractResponse body) {
     return new ClientResponse(
         of.header,
@@ -162,7 +166,7 @@ final class ConsumerNetwork implements InvocationHandler {
   private synchronized Object fail(String node) {
     for (Flight flight : inFlight()) {
       if (flight.request.destination().equals(node)) {
-        answer(flight, null);
+        lose(flight);
       }
     }
     return null;
@@ -187,10 +191,24 @@ final class ConsumerNetwork implements InvocationHandler {
         .orElseThrow(() -> new Broker.Refused("no " + api + " is in flight"));
   }
 
-  /** An answer arrives; null: the connection broke. */
+  /** An answer arrives, as it would be read from the wire. */
+  void answer(Flight flight, ApiMessage data) {
+    ResponseHeader header = flight.header.toResponseHeader();
+    ByteBuffer frame =
+        RequestUtils.serialize(header.data(), header.headerVersion(), data, flight.header.apiVersion());
+    answer(flight, AbstractResponse.parseResponse(frame, flight.header));
+  }
+
+  /** An answer arrives. */
   synchronized void answer(Flight flight, AbstractResponse body) {
     inFlight.remove(flight);
     arrived.add(response(flight, body));
+  }
+
+  /** The connection breaks before the answer arrives. */
+  synchronized void lose(Flight flight) {
+    inFlight.remove(flight);
+    arrived.add(response(flight, null));
   }
 
   /** The connection to a node breaks, with all that is in flight. */
