@@ -177,16 +177,39 @@ final class ConsumerPositions {
     if (((Set<?>) Kafka.call(client.subscriptions, "assignedPartitions")).isEmpty()) {
       throw new Broker.Refused("nothing is assigned");
     }
+    List<Integer> order = buffered();
     try {
       Object polled = groupAssigns ? pollWithoutGroup() : Kafka.call(client.consumer, "poll", Duration.ZERO);
       records = new ArrayList<>();
       for (Object record : Kafka.each(polled)) {
         records.add((ConsumerRecord<?, ?>) record);
       }
+      records.sort(Comparator.comparingInt(record -> order.indexOf(record.partition())));
     } catch (KafkaException raised) {
       error = raised;
     }
     Kafka.call(client.client, "transmitSends");
+  }
+
+  /** What is buffered, the next in line first: in this order a poll takes it, and then forgets the order. */
+  private List<Integer> buffered() {
+    List<Integer> numbers = new ArrayList<>();
+    for (Object fetch : fetches()) {
+      numbers.add(((TopicPartition) Kafka.get(fetch, "partition")).partition());
+    }
+    return numbers;
+  }
+
+  /** FetchBuffer, the next in line first. */
+  List<Object> fetches() {
+    Object buffer = Kafka.get(Kafka.get(client.consumer, "fetcher"), "fetchBuffer");
+    Object next = Kafka.get(buffer, "nextInLineFetch");
+    List<Object> fetches = new ArrayList<>();
+    if (next != null && !(boolean) Kafka.call(next, "isConsumed")) {
+      fetches.add(next);
+    }
+    Kafka.each(Kafka.get(buffer, "completedFetches")).forEach(fetches::add);
+    return fetches;
   }
 
   /** KafkaConsumer.poll without ConsumerCoordinator.poll. */

@@ -206,13 +206,8 @@ final class ConsumerPositionsView {
   // ---- records -----------------------------------------------------------------------------
 
   private void writeBuffer() throws IOException {
-    Object buffer = Kafka.get(Kafka.get(client.consumer, "fetcher"), "fetchBuffer");
-    Object next = Kafka.get(buffer, "nextInLineFetch");
     out.writeStartArray();
-    if (next != null && !(boolean) Kafka.call(next, "isConsumed")) {
-      writeFetch(next);
-    }
-    for (Object fetch : Kafka.each(Kafka.get(buffer, "completedFetches"))) {
+    for (Object fetch : positions.fetches()) {
       writeFetch(fetch);
     }
     out.writeEndArray();
