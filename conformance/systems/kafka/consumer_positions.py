@@ -141,12 +141,12 @@ def _observed(_names: tuple[str, ...], text: bytes) -> Observation:
     )
 
 
-def _plain(value: Value) -> object:
-    """As JSON has it."""
+def plain(value: Value) -> object:
+    """A value as JSON has it."""
     if isinstance(value, Fn):
-        return {str(name): _plain(value[name]) for name in value}
+        return {str(name): plain(value[name]) for name in value}
     if isinstance(value, frozenset | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return value
 
 
@@ -163,9 +163,9 @@ class KafkaPositionsSystem(BridgedSystem):
         super().__init__(channel, constants, _STEPS, "positions_view", _observed)
         self._settings = {
             "group_assigns": constants["GroupAssigns"],
-            "log": _plain(constants["InitialLog"]),
+            "log": plain(constants["InitialLog"]),
             "epoch": constants["InitialEpoch"],
-            "committed": _plain(constants["Committed"]),
+            "committed": plain(constants["Committed"]),
             "policy": constants["Policy"],
             "max_fetch": constants["MaxFetch"],
             "max_poll": constants["MaxPoll"],
@@ -176,4 +176,4 @@ class KafkaPositionsSystem(BridgedSystem):
         self._run("positions_reset", self._settings)
 
     def _argument(self, value: Value) -> object:
-        return _plain(value)
+        return plain(value)

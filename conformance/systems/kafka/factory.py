@@ -19,6 +19,7 @@ from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.compaction import KafkaCompactionSystem, not_driven
 from conformance.systems.kafka.consumer_commits import KafkaCommitsSystem
 from conformance.systems.kafka.consumer_positions import KafkaPositionsSystem
+from conformance.systems.kafka.consumer_topics import KafkaTopicsSystem
 from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaConsumerGroupSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
@@ -58,6 +59,8 @@ _COMPACTION = "LogCompaction"
 _STORAGE = "LogStorage"
 _COMMITS = "ConsumerCommits"
 _POSITIONS = "ConsumerPositions"
+_TOPICS = "ConsumerTopics"
+_OF_CONSUMERS = (_COMMITS, _POSITIONS, _TOPICS)
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
@@ -74,6 +77,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "Malformed": _MIXED_GROUPS,
     "AutoCommit": _COMMITS,
     "GroupAssigns": _POSITIONS,
+    "Shares": _TOPICS,
 }
 """Constants that models of one specification have, and others do not."""
 
@@ -97,6 +101,7 @@ KafkaDriven = (
     | KafkaStorageSystem
     | KafkaCommitsSystem
     | KafkaPositionsSystem
+    | KafkaTopicsSystem
     | SystemUnderTest
 )
 """What of a release is driven."""
@@ -233,7 +238,7 @@ class KafkaFactory:
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
-        if specification in (_TRANSACTIONAL_LOG, _STORAGE, _COMMITS, _POSITIONS):
+        if specification in (_TRANSACTIONAL_LOG, _STORAGE, *_OF_CONSUMERS):
             return ""
         if specification == _PRODUCER:
             return self._without_version_2(constants)
@@ -409,6 +414,9 @@ _PRODUCER_COMMANDS: Final = ({"command": "producer_reset", "version2": False},)
 _COMPACTION_COMMANDS: Final = ({"command": "compaction_reset", "replicas": 1, "leader": 1},)
 _STORAGE_COMMANDS: Final = ({"command": "storage_reset", "segment": 1, "retained": -1},)
 _COMMITS_COMMANDS: Final = ({"command": "commits_reset", "auto_commit": True},)
+_TOPICS_COMMANDS: Final = (
+    {"command": "topics_reset", "topics": ["t"], "others": [], "cooperative": False},
+)
 _POSITIONS_COMMANDS: Final = (
     {
         "command": "positions_reset",
@@ -432,6 +440,7 @@ _AllBridged = (
     | KafkaStorageSystem
     | KafkaCommitsSystem
     | KafkaPositionsSystem
+    | KafkaTopicsSystem
 )
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
@@ -444,6 +453,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _STORAGE: (KafkaStorageSystem, _STORAGE_COMMANDS),
     _COMMITS: (KafkaCommitsSystem, _COMMITS_COMMANDS),
     _POSITIONS: (KafkaPositionsSystem, _POSITIONS_COMMANDS),
+    _TOPICS: (KafkaTopicsSystem, _TOPICS_COMMANDS),
 }
 """By specification of which every action is one command: the system, and what a bridge is asked
 first."""

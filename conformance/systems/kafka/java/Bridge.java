@@ -50,6 +50,7 @@ public final class Bridge {
   private StorageEvents storageEvents;
   private final ConsumerCommits commits = new ConsumerCommits();
   private final ConsumerPositions positions = new ConsumerPositions();
+  private final ConsumerTopics topics = new ConsumerTopics();
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -166,6 +167,9 @@ public final class Bridge {
     }
     if (name.startsWith(ConsumerPositions.PREFIX)) {
       return positions.run(name, command);
+    }
+    if (name.startsWith(ConsumerTopics.PREFIX)) {
+      return topics.run(name, command);
     }
     switch (name) {
       case "hello" -> {

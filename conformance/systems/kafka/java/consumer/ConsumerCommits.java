@@ -3,7 +3,6 @@ package kconform;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -11,32 +10,22 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetCommitCallback;
 import org.apache.kafka.clients.consumer.RangeAssignor;
-import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.SaslAuthenticationException;
-import org.apache.kafka.common.message.HeartbeatResponseData;
-import org.apache.kafka.common.message.JoinGroupResponseData;
-import org.apache.kafka.common.message.LeaveGroupResponseData;
 import org.apache.kafka.common.message.MetadataResponseData;
 import org.apache.kafka.common.message.OffsetCommitRequestData;
 import org.apache.kafka.common.message.OffsetCommitResponseData;
 import org.apache.kafka.common.message.SyncGroupRequestData;
-import org.apache.kafka.common.message.SyncGroupResponseData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AbstractResponse;
-import org.apache.kafka.common.requests.HeartbeatResponse;
-import org.apache.kafka.common.requests.JoinGroupResponse;
-import org.apache.kafka.common.requests.LeaveGroupResponse;
 import org.apache.kafka.common.requests.MetadataResponse;
 import org.apache.kafka.common.requests.OffsetCommitResponse;
-import org.apache.kafka.common.requests.SyncGroupResponse;
 
 /**
  * The commands of a consumer that commits, with a coordinator that answers as they say: the actions of
@@ -52,7 +41,6 @@ final class ConsumerCommits {
   private static final String CLOSE = "close";
   private static final long NO_OFFSET = -1;
   private static final int NO_GENERATION = -1;
-  private static final String MEMBER_ID = "member";
   private static final Duration CALL_TIMEOUT = Duration.ofMillis(2L * ClassicConsumer.INTERVAL_MS);
 
   /** What a callback of commitAsync was called with. */
@@ -253,19 +241,11 @@ final class ConsumerCommits {
 
   /** What the specification leaves out. */
   private AbstractResponse answerAtOnce(ConsumerNetwork.Flight flight) {
-    if (flight.body().data() instanceof SyncGroupRequestData sync) {
-      ByteBuffer assignment = ConsumerProtocol.serializeAssignment(new Assignment(List.of(PARTITION)));
-      byte[] bytes = new byte[assignment.remaining()];
-      assignment.get(bytes);
-      return new SyncGroupResponse(
-          new SyncGroupResponseData()
-              .setProtocolType(sync.protocolType())
-              .setProtocolName(sync.protocolName())
-              .setAssignment(bytes));
-    }
     return switch (flight.api()) {
-      case LEAVE_GROUP -> new LeaveGroupResponse(new LeaveGroupResponseData());
-      case HEARTBEAT -> new HeartbeatResponse(new HeartbeatResponseData().setErrorCode(heartbeat.code()));
+      case SYNC_GROUP ->
+          GroupAnswers.synced((SyncGroupRequestData) flight.body().data(), Set.of(PARTITION));
+      case LEAVE_GROUP -> GroupAnswers.left();
+      case HEARTBEAT -> GroupAnswers.heartbeat(heartbeat);
       default -> null;
     };
   }
@@ -325,14 +305,7 @@ final class ConsumerCommits {
   private void answerJoin() {
     generation++;
     ConsumerNetwork.Flight flight = client.network.oldest(ApiKeys.JOIN_GROUP);
-    JoinGroupResponseData answer =
-        new JoinGroupResponseData()
-            .setMemberId(MEMBER_ID)
-            .setGenerationId(generation)
-            .setProtocolType("consumer")
-            .setProtocolName("range")
-            .setLeader("another");
-    answer(flight, new JoinGroupResponse(answer, flight.header().apiVersion()));
+    answer(flight, GroupAnswers.joined(flight, generation, "range", List.of()));
   }
 
   // ---- the heartbeat thread ----------------------------------------------------------------
