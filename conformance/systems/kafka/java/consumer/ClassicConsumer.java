@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
+import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
 import org.apache.kafka.common.internals.ClusterResourceListeners;
@@ -40,7 +41,7 @@ final class ClassicConsumer {
   final Virtual.Clock clock = new Virtual.Clock();
   final Application application = new Application();
   final ConsumerNetwork network;
-  final Object consumer;
+  final Consumer<byte[], byte[]> consumer;
   final Object coordinator;
   final Object client;
   final Object subscriptions;
@@ -62,11 +63,13 @@ final class ClassicConsumer {
             config, subscriptions, Member.logContext(), new ClusterResourceListeners());
     network = new ConsumerNetwork(clock, application, answersAtOnce, () -> update(source));
     ByteArrayDeserializer bytes = new ByteArrayDeserializer();
-    consumer =
-        Kafka.make(
+    @SuppressWarnings("unchecked")
+    Consumer<byte[], byte[]> made =
+        (Consumer<byte[], byte[]>) Kafka.make(
             kind(),
             Member.logContext(), clock, config, bytes, bytes,
             network.client(), subscriptions, metadata, List.of(assignor));
+    consumer = made;
     coordinator = Kafka.get(consumer, "coordinator");
     client = Kafka.get(consumer, "client");
     lock = (ReentrantLock) Kafka.get(client, "lock");

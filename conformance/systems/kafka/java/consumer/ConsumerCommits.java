@@ -99,14 +99,14 @@ final class ConsumerCommits {
         return ConsumerCommitsView.text(json, this);
       }
       case "commits_reset" -> reset(command.get("auto_commit").asBoolean());
-      case "commits_subscribe" -> Kafka.call(client.consumer, "subscribe", Set.of(Member.TOPIC), listener);
-      case "commits_assign" -> Kafka.call(client.consumer, "assign", Set.of(PARTITION));
+      case "commits_subscribe" -> client.consumer.subscribe(Set.of(Member.TOPIC), listener);
+      case "commits_assign" -> client.consumer.assign(Set.of(PARTITION));
       case "commits_poll" -> client.application.callAtOnce(this::poll);
       case "commits_begin" -> seek(Math.max(committed, 0));
       case "commits_consume" -> consume();
       case "commits_async" -> commitAsync(command.get("id").asInt());
       case "commits_sync" -> commitSync();
-      case "commits_unsubscribe" -> Kafka.call(client.consumer, "unsubscribe");
+      case "commits_unsubscribe" -> client.consumer.unsubscribe();
       case "commits_close" -> close();
       case "commits_wakeup" -> wakeup();
       case "commits_pass_interval" -> client.clock.sleep(ClassicConsumer.INTERVAL_MS);
@@ -179,7 +179,7 @@ final class ConsumerCommits {
   }
 
   private void seek(long offset) {
-    Kafka.call(client.consumer, "seek", PARTITION, offset);
+    client.consumer.seek(PARTITION, offset);
   }
 
   private void consume() {
@@ -211,24 +211,24 @@ final class ConsumerCommits {
   }
 
   private void commitAsync(int id) {
-    Kafka.call(client.consumer, "commitAsync", offsets(ASYNC + id), new UserCallback(id, outcomes));
+    client.consumer.commitAsync(offsets(ASYNC + id), new UserCallback(id, outcomes));
   }
 
   private void commitSync() {
     call = SYNC;
     callOffset = position();
     Map<TopicPartition, OffsetAndMetadata> offsets = offsets(SYNC);
-    client.application.call(() -> Kafka.call(client.consumer, "commitSync", offsets, CALL_TIMEOUT));
+    client.application.call(() -> client.consumer.commitSync(offsets, CALL_TIMEOUT));
   }
 
   private void close() {
     call = CLOSE;
     callOffset = (boolean) Kafka.get(client.coordinator, "autoCommitEnabled") ? position() : NO_OFFSET;
-    client.application.call(() -> Kafka.call(client.consumer, "close", CALL_TIMEOUT));
+    client.application.call(() -> client.consumer.close(CALL_TIMEOUT));
   }
 
   private void wakeup() {
-    Kafka.call(client.consumer, "wakeup");
+    client.consumer.wakeup();
     client.application.goOn();
   }
 

@@ -78,8 +78,8 @@ final class ConsumerPositions {
       case "positions_assign" -> assign(command.get("partitions"));
       case "positions_seek" -> seek(partition(command), offset(command.get("target")));
       case "positions_seek_to_edge" -> seekToEdge(command);
-      case "positions_pause" -> Kafka.call(client.consumer, "pause", Set.of(partition(command)));
-      case "positions_resume" -> Kafka.call(client.consumer, "resume", Set.of(partition(command)));
+      case "positions_pause" -> client.consumer.pause(Set.of(partition(command)));
+      case "positions_resume" -> client.consumer.resume(Set.of(partition(command)));
       case "positions_pass_backoff" -> client.clock.sleep(ClassicConsumer.BACKOFF_MS);
       case "positions_answer" -> answer(command.get("place").asInt());
       case "positions_fail" ->
@@ -114,7 +114,7 @@ final class ConsumerPositions {
     Kafka.call(client.metadata, "addTransientTopics", Set.of(Member.TOPIC));
     client.update(metadata(leader -> FIRST_EPOCH));
     if (groupAssigns) {
-      Kafka.call(client.consumer, "subscribe", Set.of(Member.TOPIC));
+      client.consumer.subscribe(Set.of(Member.TOPIC));
     }
   }
 
@@ -179,9 +179,9 @@ final class ConsumerPositions {
     }
     List<Integer> order = buffered();
     try {
-      Object polled = groupAssigns ? pollWithoutGroup() : Kafka.call(client.consumer, "poll", Duration.ZERO);
+      Iterable<?> polled = groupAssigns ? pollWithoutGroup() : client.consumer.poll(Duration.ZERO);
       records = new ArrayList<>();
-      for (Object record : Kafka.each(polled)) {
+      for (Object record : polled) {
         records.add((ConsumerRecord<?, ?>) record);
       }
       records.sort(Comparator.comparingInt(record -> order.indexOf(record.partition())));
@@ -213,7 +213,7 @@ final class ConsumerPositions {
   }
 
   /** KafkaConsumer.poll without ConsumerCoordinator.poll. */
-  private Object pollWithoutGroup() {
+  private List<?> pollWithoutGroup() {
     client.callBack();
     Kafka.call(client.consumer, "updateFetchPositions", client.clock.timer(0));
     Object fetch = Kafka.call(client.consumer, "pollForFetches", client.clock.timer(0));
@@ -232,18 +232,21 @@ final class ConsumerPositions {
       Kafka.call(client.subscriptions, "assignFromSubscribed", Set.of());
       Kafka.call(client.subscriptions, "assignFromSubscribed", wanted);
     } else {
-      Kafka.call(client.consumer, "assign", wanted);
+      client.consumer.assign(wanted);
     }
   }
 
   private void seek(TopicPartition partition, OffsetAndMetadata target) {
-    Kafka.call(client.consumer, "seek", partition, target);
+    client.consumer.seek(partition, target);
   }
 
   private void seekToEdge(JsonNode command) {
     boolean isEarliest = command.get("strategy").asText().equals("earliest");
-    Kafka.call(
-        client.consumer, isEarliest ? "seekToBeginning" : "seekToEnd", Set.of(partition(command)));
+    if (isEarliest) {
+      client.consumer.seekToBeginning(Set.of(partition(command)));
+    } else {
+      client.consumer.seekToEnd(Set.of(partition(command)));
+    }
   }
 
   // ---- who answers -------------------------------------------------------------------------

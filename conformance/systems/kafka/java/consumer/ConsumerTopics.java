@@ -105,9 +105,9 @@ final class ConsumerTopics {
       case "topics_reset" -> reset(command);
       case "topics_poll" -> poll();
       case "topics_subscribe" ->
-          Kafka.call(client.consumer, "subscribe", texts(command.get("topics")), listener);
+          client.consumer.subscribe(texts(command.get("topics")), listener);
       case "topics_subscribe_pattern" ->
-          Kafka.call(client.consumer, "subscribe", pattern(texts(command.get("topics"))), listener);
+          client.consumer.subscribe(pattern(texts(command.get("topics"))), listener);
       case "topics_fail_callback" -> fails = true;
       case "topics_add_partition" -> cluster.merge(command.get("topic").asText(), 1, Integer::sum);
       case "topics_update_metadata" -> {
