@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from conformance.systems.external import AdapterChannel
-from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps
+from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps, record
 from conformance.systems.protocol import Observation, SystemFailed
 from conformance.tla import Fn, Value
 
@@ -128,8 +128,7 @@ def _outcome(name: str) -> str:
 
 def _entries(completions: Sequence[_Completion]) -> Value:
     return tuple(
-        Fn({"id": each.id, "offset": each.offset, "error": _outcome(each.error)})
-        for each in completions
+        record(each._fields, (each.id, each.offset, _outcome(each.error))) for each in completions
     )
 
 
@@ -208,7 +207,7 @@ def _observed(_names: tuple[str, ...], text: bytes) -> Observation:
             "preJoin": _pre_join(view),
             "overdue": view.overdue,
             "wakeup": view.wakeup,
-            "call": Fn(view.call._asdict()),
+            "call": record(view.call._fields, view.call),
             "result": "none" if view.result == "none" else _outcome(view.result),
             "callback": view.callback,
         }

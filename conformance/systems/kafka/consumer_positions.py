@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from conformance.systems.external import AdapterChannel
-from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps
+from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps, record
 from conformance.systems.kafka.consumer_commits import BACKOFF_MS
 from conformance.systems.protocol import Observation
 from conformance.tla import Fn, Value
@@ -106,10 +106,9 @@ def _retry(ms: int) -> str:
 
 
 def _tp(tp: _Tps) -> Value:
-    fields: dict[Value, Value] = dict(tp._asdict())
-    fields["retry"] = _retry(tp.retry_ms)
-    del fields["retry_ms"]
-    return Fn(fields)
+    names = ("state", "offset", "epoch", "leader", "known", "strategy", "retry", "paused")
+    position = (tp.state, tp.offset, tp.epoch, tp.leader, tp.known, tp.strategy)
+    return record(names, (*position, _retry(tp.retry_ms), tp.paused))
 
 
 def _error(name: str) -> str:
@@ -127,8 +126,8 @@ def _observed(_names: tuple[str, ...], text: bytes) -> Observation:
             "outdated": view.outdated,
             "refresh": view.refresh,
             "lookup": Fn({"asked": asked, "answer": answer}),
-            "sent": tuple(Fn(each._asdict()) for each in view.sent),
-            "buffer": tuple(Fn(each._asdict()) for each in view.buffer),
+            "sent": tuple(record(each._fields, each) for each in view.sent),
+            "buffer": tuple(record(each._fields, each) for each in view.buffer),
             "failure": Fn(
                 {
                     "reset": _error(view.reset_failure),

@@ -1,7 +1,7 @@
-"""The system under test: a member of Kafka's classic protocol, driven by ConsumerTopics.tla's actions.
+"""The system under test: a member of a classic group, driven by ConsumerTopics.tla's actions.
 
-What it subscribes to, knows of topics, owns and calls back is Kafka's. The application, the network,
-the cluster and the group are played (java/consumer).
+What it subscribes to, knows of topics, owns and calls back is Kafka's. The application, the
+network, the cluster and the group are played (java/consumer).
 """
 
 from __future__ import annotations

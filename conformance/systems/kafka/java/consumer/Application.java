@@ -29,6 +29,7 @@ final class Application {
   private ReentrantLock lock;
   private Stepping thread;
   private boolean isEnding;
+  private boolean hasWaited;
   private volatile List<String> stack = List.of();
   /** How the last call ended: NONE, or the exception's class. */
   private volatile String result = "none";
@@ -53,6 +54,10 @@ final class Application {
 
   /** A call that may stand still. */
   void call(Runnable body) {
+    if (standsStill()) {
+      throw new Broker.Refused("the application stands still in another call");
+    }
+    hasWaited = false;
     thread = new Stepping(() -> result = resultOf(body));
     goOn();
   }
@@ -94,7 +99,12 @@ final class Application {
     return stack.contains(method);
   }
 
-  /** The application waits for the network. */
+  /**
+   * The application waits for the network.
+   *
+   * <p>A poll to which nothing comes returns at its time-out, and ConsumerNetworkClient looks whether
+   * the application was woken up. Then it polls again: there the application stands still.
+   */
   void standStill() {
     if (thread == null || !thread.isRunning()) {
       throw new IllegalStateException("a step that waits for nothing waits for the network");
@@ -102,6 +112,11 @@ final class Application {
     if (isEnding) {
       throw new Ended();
     }
+    if (!hasWaited) {
+      hasWaited = true;
+      return;
+    }
+    hasWaited = false;
     stack =
         Arrays.stream(Thread.currentThread().getStackTrace())
             .map(StackTraceElement::getMethodName)

@@ -41,7 +41,6 @@ final class ConsumerNetwork implements InvocationHandler {
   private final List<Flight> inFlight = new ArrayList<>();
   private final List<ClientResponse> arrived = new ArrayList<>();
   private String broken;
-  private boolean hasWaited;
   private int correlation;
 
   /**
@@ -121,18 +120,11 @@ final class ConsumerNetwork implements InvocationHandler {
     return null;
   }
 
-  /**
-   * A poll to which nothing comes returns at its time-out, and ConsumerNetworkClient looks whether the
-   * application was woken up. Then it polls again: there the application stands still.
-   */
   private List<ClientResponse> poll(long timeoutMs) {
     boolean hasCome = updatesMetadata.getAsBoolean() | hasArrived();
-    if (timeoutMs > 0) {
-      if (!hasCome && hasWaited) {
-        application.standStill();
-        updatesMetadata.getAsBoolean();
-      }
-      hasWaited = !hasCome && !hasWaited;
+    if (timeoutMs > 0 && !hasCome) {
+      application.standStill();
+      updatesMetadata.getAsBoolean();
     }
     List<ClientResponse> delivered = delivered();
     delivered.forEach(ClientResponse::onComplete);
