@@ -106,7 +106,7 @@ class _BridgeCommitsView(msgspec.Struct, frozen=True, array_like=True):
     waiting: tuple[tuple[int, int], ...]
     sent: tuple[tuple[str, int, int], ...]
     queue: tuple[_Completion, ...]
-    told: tuple[_Completion, ...]
+    outcomes: tuple[_Completion, ...]
     timer_ms: int
     pre_join: str
     overdue: bool
@@ -133,8 +133,8 @@ def _entries(completions: Sequence[_Completion]) -> Value:
 
 
 def _pre_join(view: _BridgeCommitsView) -> str:
-    told = view.pre_join in ("none", "again", "sent")
-    return view.pre_join if told else _outcome(view.pre_join)
+    is_under_way = view.pre_join in ("none", "again", "sent")
+    return view.pre_join if is_under_way else _outcome(view.pre_join)
 
 
 def _timer(view: _BridgeCommitsView) -> str:
@@ -202,7 +202,7 @@ def _observed(_names: tuple[str, ...], text: bytes) -> Observation:
             "waiting": _waiting(view),
             "sent": _sent(view),
             "queue": _entries(view.queue),
-            "told": _entries(view.told),
+            "told": _entries(view.outcomes),
             "timer": _timer(view),
             "preJoin": _pre_join(view),
             "overdue": view.overdue,
