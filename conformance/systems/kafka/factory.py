@@ -210,9 +210,11 @@ class KafkaFactory:
             raise
 
     def steps_a_second(self, specification: str) -> float:
-        """On two cores of 2026: coordinators of groups are quicker than brokers with disks, and
-        these than brokers that start again all the time."""
-        return {_GROUPS: 2_000.0, _STORAGE: 500.0}.get(specification, 1_000.0)
+        """On two cores of 2026: consumers and coordinators of groups are quicker than brokers with
+        disks, and these than brokers that start again all the time."""
+        if specification in (_GROUPS, *_OF_CONSUMERS):
+            return 2_000.0
+        return 500.0 if specification == _STORAGE else 1_000.0
 
     def make_ready(self, tell: Tell) -> None:
         """Fetch the jars and compile the bridge, those of the Java client too."""

@@ -118,7 +118,10 @@ final class ConsumerCommits {
       case "commits_disconnect" -> disconnect(command.get("taken").asBoolean());
       case "commits_answer_join" -> answerJoin();
       case "commits_hear_rebalance" -> hear(Errors.REBALANCE_IN_PROGRESS);
-      case "commits_hear_end" -> hearEnd();
+      case "commits_hear_end" -> {
+        generation++;
+        hear(Errors.UNKNOWN_MEMBER_ID);
+      }
       case "commits_overrun" -> overrunPollInterval();
       case "commits_end_heartbeat_thread" -> endHeartbeatThread(command.get("failure").asText());
       default -> throw new IllegalArgumentException("no command is called " + name);
@@ -315,11 +318,6 @@ final class ConsumerCommits {
     Kafka.call(client.coordinator, "sendHeartbeatRequest");
     client.come();
     heartbeat = Errors.NONE;
-  }
-
-  private void hearEnd() {
-    generation++;
-    hear(Errors.UNKNOWN_MEMBER_ID);
   }
 
   /** What the heartbeat thread decides in one turn. In the next one it would go to sleep. */
