@@ -43,6 +43,10 @@ MODELS = {
         "positions/heartbeat-thread",
         "positions/mutant-heartbeat-thread-stays-ended",
     ),
+    "owned-partition-unknown": (
+        "positions/cooperative-lost",
+        "positions/mutant-cooperative-assigns-unknown",
+    ),
 }
 """By deviation a model of the protocol that Kafka speaks, and the mutant whose bounds show it."""
 _SPOKEN = ("Protocol", "NamesWhileReconciling")
