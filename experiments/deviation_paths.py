@@ -38,6 +38,15 @@ MODELS = {
         "replication/mutant-remote-replica-reset-coarse-3b",
     ),
     "names-while-reconciling": ("consumer/losses-2m", "consumer/resent-exclusive-2m"),
+    "KAFKA-16599": ("positions/commits-close", "positions/mutant-close-forgets-callbacks"),
+    "KAFKA-20253": (
+        "positions/heartbeat-thread",
+        "positions/mutant-heartbeat-thread-stays-ended",
+    ),
+    "owned-partition-unknown": (
+        "positions/cooperative-lost",
+        "positions/mutant-cooperative-assigns-unknown",
+    ),
 }
 """By deviation a model of the protocol that Kafka speaks, and the mutant whose bounds show it."""
 _SPOKEN = ("Protocol", "NamesWhileReconciling")

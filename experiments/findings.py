@@ -33,7 +33,7 @@ _COORDINATOR = {"GroupMembership": "3.8.1", "ConsumerGroup": "4.0.0"}
 TABLE = ROOT / "conformance" / "systems" / "kafka" / "deviations.toml"
 _WIDTH = 116
 _END = re.compile(r"(?<=[.!?]) +(?=[A-Z`*(\[])")
-_OF_CLIENTS = ("TransactionManager",)
+_OF_CLIENTS = ("ConsumerCommits", "ConsumerPositions", "ConsumerTopics", "TransactionManager")
 """Specifications of clients alone: their versions are the release's."""
 _COST = {
     DeviationSeverity.DATA_LOSS: "An acknowledged record or a committed offset can be lost.",

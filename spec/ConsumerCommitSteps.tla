@@ -269,9 +269,12 @@ AwaitsPending(c) == c.sent # <<>> \/ c.joining = "sent"
 \* AbstractCoordinator.close ends the heartbeat thread first.
 LeftForGood(c) == Left([c EXCEPT !.heartbeats = "none"])
 
+\* Who has waited for what is in flight hears how it ended.
+ClosingCallsBack(c) == RunCallbacks(c)
+
 Closing(c) ==
   IF AwaitsPending(c) THEN [c EXCEPT !.call.waits = "pending"]
-  ELSE [RunCallbacks(c) EXCEPT !.mode = "closed", !.call = NoCall, !.result = "NONE"]
+  ELSE [ClosingCallsBack(c) EXCEPT !.mode = "closed", !.call = NoCall, !.result = "NONE"]
 
 CommitEnds(c, how) ==
   IF c.call.type = "close"

@@ -69,6 +69,9 @@ OwnerHeartbeats ==
 \* Requests need a coordinator.
 SentIsKnown == sent # <<>> => coordinator = "known"
 
+\* When close returns, the application has heard of all commits that were answered (KAFKA-16599).
+ClosedHasCalledBack == mode = "closed" => queue = <<>>
+
 (***************************************************************************)
 (* Action properties.                                                      *)
 (***************************************************************************)

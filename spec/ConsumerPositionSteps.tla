@@ -214,11 +214,14 @@ CollectedUpTo(c, error, out, paused) ==
 
 StaleLeader == {"NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH"}
 
-Took(c, p, entry, n) ==
+\* What is handed out whole makes room for the next fetch. `room`: how many records the poll takes.
+LeavesBuffer(entry, n, room) == n = Len(entry.records)
+
+Took(c, p, entry, n, room) ==
   [c EXCEPT
      !.tps[p].offset = entry.offset + n,
      !.tps[p].epoch = IF n = 0 THEN @ ELSE entry.records[n],
-     !.buffer = IF n = Len(entry.records) THEN Tail(@)
+     !.buffer = IF LeavesBuffer(entry, n, room) THEN Tail(@)
                 ELSE <<[entry EXCEPT !.ready = TRUE, !.offset = @ + n,
                                      !.records = SubSeq(@, n + 1, Len(@))]>> \o Tail(@)]
 
@@ -231,7 +234,8 @@ Collected(c, out, paused) ==
     LET entry == Head(c.buffer)
         p == entry.partition
         tp == c.tps[p]
-        n == Lesser(MaxPoll - Len(out), Len(entry.records))
+        room == MaxPoll - Len(out)
+        n == Lesser(room, Len(entry.records))
     IN  CASE ~entry.ready /\ tp.state # "FETCHING" -> Collected(Dropped(c), out, paused)
           [] ~entry.ready /\ entry.error \in StaleLeader ->
                Collected(AsksForMetadata(Dropped(c)), out, paused)
@@ -244,7 +248,7 @@ Collected(c, out, paused) ==
           [] tp.paused -> Collected(Dropped(c), out, paused \o KeepsPaused(entry))
           [] ~IsFetchable(tp) \/ ~FitsPosition(tp, entry) -> Collected(Dropped(c), out, paused)
           [] OTHER ->
-               Collected(Took(c, p, entry, n), out \o HandedOut(p, entry.offset, n), paused)
+               Collected(Took(c, p, entry, n, room), out \o HandedOut(p, entry.offset, n), paused)
 
 \* ClassicKafkaConsumer.pollForFetches; what is fetched next is under way when it returns.
 PolledForFetches(c) ==

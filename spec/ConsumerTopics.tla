@@ -234,15 +234,21 @@ UpdateMetadata ==
 SharedWith(share, partitions) ==
   IF share = "all" THEN partitions ELSE {p \in partitions : p[2] = 1}
 
-\* Both requests of the join are answered. A leader has assigned by its metadata.
+\* What a leader gives itself: all that its metadata shows of the topics that it has joined for.
+AssignsItself(m) == PartitionsOf(joined, counts)
+
+\* ConsumerCoordinator.onLeaderElected: before it assigns, the leader looks at what metadata has of all
+\* members' topics, and matches its pattern again.
+Leads(m) ==
+  LET l == Matched([m EXCEPT !.leads = TRUE, !.watched = joined \union Others])
+  IN  [l EXCEPT !.snapshot = Snapshot(l, counts), !.granted = AssignsItself(l)]
+
+\* Both requests of the join are answered.
 AnswerJoin(role, share) ==
   /\ joining = "sent" /\ role \in Roles /\ share \in Shares /\ (role = "leader" => share = "all")
   /\ LET m == [Quiet EXCEPT !.joining = "answered", !.rejoinNeeded = FALSE, !.gone = FALSE,
-                            !.claimed = {}, !.leads = @ \/ role = "leader",
-                            !.watched = IF role = "leader" THEN joined \union Others ELSE @]
-     IN  Becomes(IF role = "leader"
-                 THEN [m EXCEPT !.snapshot = Snapshot(m, counts),
-                                !.granted = PartitionsOf(joined, counts)]
+                            !.claimed = {}]
+     IN  Becomes(IF role = "leader" THEN Leads(m)
                  ELSE [m EXCEPT !.granted = SharedWith(share, PartitionsOf(joined, cluster))])
   /\ UNCHANGED <<counts, cluster>>
 

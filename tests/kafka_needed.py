@@ -18,7 +18,10 @@ COMMON_RELEASES = frozenset({*VERSIONS, *JUNIT_RELEASES})
 """The releases that several tests share: the jars of one more cost about a minute."""
 DRIVEN = frozenset(
     {
+        "ConsumerCommits",
         "ConsumerGroup",
+        "ConsumerPositions",
+        "ConsumerTopics",
         "CoordinatorStore",
         "GroupMembership",
         "IdempotentProduce",
@@ -38,11 +41,12 @@ DRIVEN = frozenset(
 """The specifications that Kafka's classes take."""
 WITHOUT_JUNIT = frozenset(
     {
-        "max-timestamp-deleted",
-        "stable-below-start",
+        *("max-timestamp-deleted", "stable-below-start"),
+        *("KAFKA-16599", "KAFKA-20253", "full-poll-keeps-fetch", "owned-partition-unknown"),
     }
 )
-"""Deviations of which no JUnit test is written: those of brokers at a port."""
+"""Deviations of which no JUnit test is written: those of brokers at a port, and those of a classic
+consumer behind its group, whose calls stand still in the network while a test goes on."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

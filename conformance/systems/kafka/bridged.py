@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, AdapterChannel
 from conformance.systems.protocol import Observation, step_of
-from conformance.tla import Action, Value
+from conformance.tla import Action, Fn, Value
 
 BridgeSteps = Mapping[str, tuple[str, tuple[str, ...]]]
 """By action, the bridge's command and the members that take the action's arguments."""
+
+
+def record(names: Sequence[str], values: Sequence[Value]) -> Fn:
+    """A record of the specification, by the names of its fields."""
+    return Fn(dict(zip(names, values, strict=True)))
 
 
 class BridgedSystem:
@@ -58,7 +63,8 @@ class BridgedSystem:
         """Leave the JVM to the next system of this process."""
         CHANNELS.give_back(self._channel)
 
-    def _argument(self, value: Value) -> Value:
+    def _argument(self, value: Value) -> object:
+        """An action's argument as the bridge takes it."""
         return self._names.index(value) + 1 if value in self._names else value
 
     def _run(self, command: str, members: Mapping[str, object]) -> None:

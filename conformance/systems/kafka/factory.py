@@ -17,6 +17,9 @@ from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import CHANNELS, AdapterChannel, AdapterTimeouts
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.compaction import KafkaCompactionSystem, not_driven
+from conformance.systems.kafka.consumer_commits import KafkaCommitsSystem
+from conformance.systems.kafka.consumer_positions import KafkaPositionsSystem
+from conformance.systems.kafka.consumer_topics import KafkaTopicsSystem
 from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaConsumerGroupSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
@@ -56,6 +59,10 @@ _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "S
 _PRODUCER = "TransactionManager"
 _COMPACTION = "LogCompaction"
 _STORAGE = "LogStorage"
+_COMMITS = "ConsumerCommits"
+_POSITIONS = "ConsumerPositions"
+_TOPICS = "ConsumerTopics"
+_OF_CONSUMERS = (_COMMITS, _POSITIONS, _TOPICS)
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
@@ -69,7 +76,10 @@ _SIGNS: Final[Mapping[str, str]] = {
     "BatchErrors": _PRODUCER,
     "KeepsLastBatch": _COMPACTION,
     "RetainedRecords": _STORAGE,
-    "Policy": _MIXED_GROUPS,
+    "Malformed": _MIXED_GROUPS,
+    "AutoCommit": _COMMITS,
+    "GroupAssigns": _POSITIONS,
+    "Shares": _TOPICS,
 }
 """Constants that models of one specification have, and others do not."""
 
@@ -91,6 +101,9 @@ KafkaDriven = (
     | KafkaProducerSystem
     | KafkaCompactionSystem
     | KafkaStorageSystem
+    | KafkaCommitsSystem
+    | KafkaPositionsSystem
+    | KafkaTopicsSystem
     | SystemUnderTest
 )
 """What of a release is driven."""
@@ -197,9 +210,11 @@ class KafkaFactory:
             raise
 
     def steps_a_second(self, specification: str) -> float:
-        """On two cores of 2026: coordinators of groups are quicker than brokers with disks, and
-        these than brokers that start again all the time."""
-        return {_GROUPS: 2_000.0, _STORAGE: 500.0}.get(specification, 1_000.0)
+        """On two cores of 2026: consumers and coordinators of groups are quicker than brokers with
+        disks, and these than brokers that start again all the time."""
+        if specification in (_GROUPS, *_OF_CONSUMERS):
+            return 2_000.0
+        return 500.0 if specification == _STORAGE else 1_000.0
 
     def make_ready(self, tell: Tell) -> None:
         """Fetch the jars and compile the bridge, those of the Java client too."""
@@ -225,7 +240,7 @@ class KafkaFactory:
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
-        if specification in (_TRANSACTIONAL_LOG, _STORAGE):
+        if specification in (_TRANSACTIONAL_LOG, _STORAGE, *_OF_CONSUMERS):
             return ""
         if specification == _PRODUCER:
             return self._without_version_2(constants)
@@ -398,6 +413,22 @@ _SHARE_COMMANDS: Final = (
 _PRODUCER_COMMANDS: Final = ({"command": "producer_reset", "version2": False},)
 _COMPACTION_COMMANDS: Final = ({"command": "compaction_reset", "replicas": 1, "leader": 1},)
 _STORAGE_COMMANDS: Final = ({"command": "storage_reset", "segment": 1, "retained": -1},)
+_COMMITS_COMMANDS: Final = ({"command": "commits_reset", "auto_commit": True},)
+_TOPICS_COMMANDS: Final = (
+    {"command": "topics_reset", "topics": ["t"], "others": [], "cooperative": False},
+)
+_POSITIONS_COMMANDS: Final = (
+    {
+        "command": "positions_reset",
+        "group_assigns": False,
+        "log": [],
+        "epoch": 1,
+        "committed": [{"offset": -1, "epoch": 0}],
+        "policy": "earliest",
+        "max_fetch": 1,
+        "max_poll": 1,
+    },
+)
 
 _AllBridged = (
     KafkaRuntimeSystem
@@ -407,6 +438,9 @@ _AllBridged = (
     | KafkaProducerSystem
     | KafkaCompactionSystem
     | KafkaStorageSystem
+    | KafkaCommitsSystem
+    | KafkaPositionsSystem
+    | KafkaTopicsSystem
 )
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
@@ -417,6 +451,9 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _PRODUCER: (KafkaProducerSystem, _PRODUCER_COMMANDS),
     _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),
     _STORAGE: (KafkaStorageSystem, _STORAGE_COMMANDS),
+    _COMMITS: (KafkaCommitsSystem, _COMMITS_COMMANDS),
+    _POSITIONS: (KafkaPositionsSystem, _POSITIONS_COMMANDS),
+    _TOPICS: (KafkaTopicsSystem, _TOPICS_COMMANDS),
 }
 """By specification of which every action is one command: the system, and what a bridge is asked
 first."""

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import msgspec
 
 from conformance.systems.external import AdapterChannel
-from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps
+from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps, record
 from conformance.systems.protocol import Observation
 from conformance.tla import Fn, Value, make_function
 
@@ -70,13 +70,9 @@ class _BridgeProduce(msgspec.Struct, frozen=True, array_like=True):
 _as_view = msgspec.json.Decoder(_BridgeProduce).decode
 
 
-def _record(names: tuple[str, ...], values: tuple[Value, ...]) -> Fn:
-    return Fn(dict(zip(names, values, strict=True)))
-
-
 def _entry(entry: _Entry | None) -> Value:
     epoch, batches = entry or (-1, ())
-    return Fn({"epoch": epoch, "batches": tuple(_record(_KNOWN, known) for known in batches)})
+    return Fn({"epoch": epoch, "batches": tuple(record(_KNOWN, known) for known in batches)})
 
 
 @cache
@@ -90,7 +86,7 @@ def _observed(names: tuple[str, ...], text: bytes) -> Observation:
             "epoch": view.epoch,
             "log": make_function(
                 {
-                    name: tuple(_record(_LOGGED, batch) for batch in log.batches)
+                    name: tuple(record(_LOGGED, batch) for batch in log.batches)
                     for name, log in logs.items()
                 }
             ),
@@ -102,13 +98,13 @@ def _observed(names: tuple[str, ...], text: bytes) -> Observation:
                     for name, log in logs.items()
                 }
             ),
-            "answers": frozenset(_record(_ANSWER, answer) for answer in view.answers),
+            "answers": frozenset(record(_ANSWER, answer) for answer in view.answers),
             "client": Fn(
                 {
                     "epoch": client.epoch,
                     "next": client.next,
                     "lastAcked": client.last_acked,
-                    "pending": tuple(_record(_SENT, batch) for batch in client.pending),
+                    "pending": tuple(record(_SENT, batch) for batch in client.pending),
                     "values": client.values,
                 }
             ),

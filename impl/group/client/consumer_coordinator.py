@@ -242,6 +242,7 @@ class ConsumerCoordinator(AbstractCoordinator):
         self.is_leader = True
         wishes = {member.member_id: _wish_of(member) for member in members}
         self.subscriptions.group_subscribe({t for wish in wishes.values() for t in wish.topics})
+        self.update_pattern_subscription()
         self._assignment_snapshot = self._metadata_snapshot()
         if skip_assignment:
             return {}

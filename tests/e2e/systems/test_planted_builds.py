@@ -52,6 +52,13 @@ FAULTS = {
 }
 """Faults of plant/Plant.java, each with a suite that finds it in the recommended time."""
 
+OF_THE_CONSUMER = {
+    "hands-out-behind-commit": "positions/commits-group",
+    "never-validates": "positions/validation",
+    "ignores-metadata": "positions/topics",
+}
+"""Those of the Java client's classic consumer."""
+
 OF_THE_DISK = {
     "flushes-nothing": "storage/recovery",
     "kept-behind-torn": "storage/recovery",
@@ -81,7 +88,9 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    ("fault", "model"), [*FAULTS.items(), *OF_THE_DISK.items()], ids=[*FAULTS, *OF_THE_DISK]
+    ("fault", "model"),
+    [*FAULTS.items(), *OF_THE_CONSUMER.items(), *OF_THE_DISK.items()],
+    ids=[*FAULTS, *OF_THE_CONSUMER, *OF_THE_DISK],
 )
 def test_a_plain_fault_is_found(
     build: Path, monkeypatch: pytest.MonkeyPatch, fault: str, model: str

@@ -48,6 +48,9 @@ public final class Bridge {
   private final TransactionalProducer producer = new TransactionalProducer();
   private CompactedLogs compactedLogs;
   private StorageEvents storageEvents;
+  private final ConsumerCommits commits = new ConsumerCommits();
+  private final ConsumerPositions positions = new ConsumerPositions();
+  private final ConsumerTopics topics = new ConsumerTopics();
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -158,6 +161,15 @@ public final class Bridge {
     }
     if (name.startsWith(StorageEvents.PREFIX)) {
       return storageEvents().run(name, command);
+    }
+    if (name.startsWith(ConsumerCommits.PREFIX)) {
+      return commits.run(name, command);
+    }
+    if (name.startsWith(ConsumerPositions.PREFIX)) {
+      return positions.run(name, command);
+    }
+    if (name.startsWith(ConsumerTopics.PREFIX)) {
+      return topics.run(name, command);
     }
     switch (name) {
       case "hello" -> {

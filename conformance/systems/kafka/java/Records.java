@@ -1,5 +1,9 @@
 package kconform;
 
+import java.lang.reflect.Array;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
 
 /** What Partition.appendRecordsToLeader takes, by the types of its parameters. */
 final class Records {
@@ -23,13 +27,35 @@ final class Records {
     return Kafka.getStatic(type, name);
   }
 
+  /** A batch of one record for each leader epoch, from an offset on. */
+  static Object ofEpochs(long offset, List<Integer> epochs) {
+    List<ByteBuffer> batches = new ArrayList<>();
+    for (int i = 0; i < epochs.size(); i++) {
+      Object batch =
+          Kafka.callStatic(
+              Kafka.type("MemoryRecords"), "withRecords",
+              offset + i, compression(), epochs.get(i), simpleRecord());
+      batches.add((ByteBuffer) Kafka.call(batch, "buffer"));
+    }
+    ByteBuffer all = ByteBuffer.allocate(batches.stream().mapToInt(ByteBuffer::remaining).sum());
+    batches.forEach(all::put);
+    all.flip();
+    return Kafka.callStatic(Kafka.type("MemoryRecords"), "readableRecords", all);
+  }
+
   /** A batch of one record. It is written into when it is appended, so it is made each time. */
   private static Object oneRecord() {
-    Object compression =
-        Kafka.call(Kafka.callStatic(Kafka.type("Compression"), "none"), "build");
-    Object[] records =
-        (Object[]) java.lang.reflect.Array.newInstance(Kafka.type("SimpleRecord"), 1);
+    return Kafka.callStatic(
+        Kafka.type("MemoryRecords"), "withRecords", compression(), simpleRecord());
+  }
+
+  private static Object compression() {
+    return Kafka.call(Kafka.callStatic(Kafka.type("Compression"), "none"), "build");
+  }
+
+  private static Object[] simpleRecord() {
+    Object[] records = (Object[]) Array.newInstance(Kafka.type("SimpleRecord"), 1);
     records[0] = Kafka.make(Kafka.type("SimpleRecord"), (Object) VALUE);
-    return Kafka.callStatic(Kafka.type("MemoryRecords"), "withRecords", compression, records);
+    return records;
   }
 }

@@ -38,8 +38,12 @@ public final class Plant {
     private static final String GROUP = "org.apache.kafka.coordinator.group.classic.ClassicGroup";
 
     private static final String PARTITION = "kafka.cluster.Partition";
-    private static final String HEARTBEATS =
-        "org.apache.kafka.clients.consumer.internals.ConsumerHeartbeatRequestManager$HeartbeatState";
+    private static final String CONSUMER = "org.apache.kafka.clients.consumer.internals.";
+    private static final String HEARTBEATS = CONSUMER + "ConsumerHeartbeatRequestManager$HeartbeatState";
+
+    private static final String SUBSCRIPTIONS = CONSUMER + "SubscriptionState";
+    private static final String VALIDATOR = CONSUMER + "PositionsValidator";
+    private static final String COORDINATOR = CONSUMER + "ConsumerCoordinator";
 
     /** Where an advice goes: the class and the method. */
     private record Place(String type, String method, Class<?> advice) { }
@@ -58,6 +62,9 @@ public final class Plant {
         new Place(GROUP, "hasAllMembersJoined", JoinedEarly.class),
         new Place(PARTITION, "makeLeader", ForgetsPositions.class),
         new Place(HEARTBEATS, "buildRequestData", NamesAfterReconciling.class),
+        new Place(SUBSCRIPTIONS, "markPendingRevocation", HandsOutBehindCommit.class),
+        new Place(VALIDATOR, "validatePositionsOnMetadataChange", NeverValidates.class),
+        new Place(COORDINATOR, "maybeUpdateSubscriptionMetadata", IgnoresMetadata.class),
     };
 
     public static void main(String[] args) throws IOException {
@@ -246,6 +253,30 @@ public final class Plant {
             if ("joined-early".equals(System.getenv("PLANTED_FAULT"))) {
                 answer = true;
             }
+        }
+    }
+
+    /** Records are handed out behind the last commit before a revocation (KAFKA-14024). */
+    static final class HandsOutBehindCommit {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return "hands-out-behind-commit".equals(System.getenv("PLANTED_FAULT"));
+        }
+    }
+
+    /** A leader that is new is not asked whether it has the position (KIP-320). */
+    static final class NeverValidates {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return "never-validates".equals(System.getenv("PLANTED_FAULT"));
+        }
+    }
+
+    /** A member does not look at what metadata has of its topics. */
+    static final class IgnoresMetadata {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return "ignores-metadata".equals(System.getenv("PLANTED_FAULT"));
         }
     }
 }

@@ -38,6 +38,9 @@ def test_the_own_build_needs_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         ("4.0.0", "Replication", "Kip320", "from 4.0 on"),
         ("4.0.0", "Replication", "TruncateOnFetch", ""),
         ("3.8.1", "GroupMembership", "", ""),
+        ("3.8.1", "ConsumerCommits", "", ""),
+        ("3.8.1", "ConsumerPositions", "", ""),
+        ("3.8.1", "ConsumerTopics", "", ""),
         ("3.8.1", "DelayedOperations", "", "not by DelayedOperations"),
     ],
 )

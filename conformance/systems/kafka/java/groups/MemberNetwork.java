@@ -18,6 +18,7 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.message.FindCoordinatorResponseData;
 import org.apache.kafka.common.message.JoinGroupRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.FindCoordinatorResponse;
@@ -85,7 +86,7 @@ final class MemberNetwork implements InvocationHandler {
         return poll();
       }
       case "newClientRequest" -> {
-        return request(arguments);
+        return request(arguments, correlation++, clientId);
       }
       case "leastLoadedNode" -> {
         Class<?> type = method.getReturnType();
@@ -101,7 +102,8 @@ final class MemberNetwork implements InvocationHandler {
     return nothing(method.getReturnType());
   }
 
-  private static Object nothing(Class<?> type) {
+  /** What a method that has nothing to say returns. */
+  static Object nothing(Class<?> type) {
     if (type == boolean.class) {
       return false;
     }
@@ -111,12 +113,13 @@ final class MemberNetwork implements InvocationHandler {
     return type == long.class ? 0L : null;
   }
 
-  private ClientRequest request(Object[] of) {
+  /** KafkaClient.newClientRequest. */
+  static ClientRequest request(Object[] of, int correlation, String clientId) {
     boolean complete = of.length > 4;
     return new ClientRequest(
         (String) of[0],
         (AbstractRequest.Builder<?>) of[1],
-        correlation++,
+        correlation,
         clientId,
         (long) of[2],
         (boolean) of[3],
@@ -172,6 +175,17 @@ final class MemberNetwork implements InvocationHandler {
                         .setNodeId(BROKER.id())
                         .setHost(BROKER.host())
                         .setPort(BROKER.port()))));
+  }
+
+  /** There is none now. */
+  static AbstractResponse noCoordinator() {
+    return new FindCoordinatorResponse(
+        new FindCoordinatorResponseData()
+            .setCoordinators(
+                List.of(
+                    new FindCoordinatorResponseData.Coordinator()
+                        .setKey(Groups.GROUP)
+                        .setErrorCode(Errors.COORDINATOR_NOT_AVAILABLE.code()))));
   }
 
   private ClientResponse response(InFlight of, AbstractResponse body, boolean disconnected) {
