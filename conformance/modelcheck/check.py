@@ -63,6 +63,8 @@ class CheckOptions:
     """After a violation go on: list every formula that the model breaks."""
     keep: Path | None = None
     """The folder for counterexamples, if they are kept."""
+    names_idle: bool = True
+    """Whether overrides that change nothing are looked for, and named."""
     tools: Tools | None = None
     """None: those that `find_tools` finds."""
     parser: Parser = field(default_factory=Parser)
@@ -289,7 +291,7 @@ class _Engine:
         return self.run(prepared, key, run, dump=dump)[0], False
 
     def _idle_overrides(self, model: Model, outcome: EngineOutcome) -> tuple[str, ...]:
-        if not model.overrides:
+        if not model.overrides or not self.options.names_idle:
             return ()
         return known_idle_overrides(
             None if self.options.cold else self._cache,

@@ -107,7 +107,7 @@ def _with_and_without(
         without = bound_again(without_overrides(model, [name]), prepared.module).spec
         if without.formulas_use((*check.invariants, *check.properties), name):
             return None
-        if without.depends_on_search or _lacks_a_step(without, counterexample):
+        if without.depends_on_search or _lacks_a_step(without, counterexample, name):
             return None
         if with_all().depends_on_search:
             return None
@@ -120,21 +120,24 @@ def _with_and_without(
         return None
 
 
-def _lacks_a_step(spec: Spec, counterexample: Sequence[Step]) -> bool:
-    """Whether a step is none of the specification's. This is much cheaper than two searches: only
-    the actions of the counterexample are compiled.
+def _lacks_a_step(spec: Spec, counterexample: Sequence[Step], name: str) -> bool:
+    """Whether a step is none of the specification's, which lacks the override of `name`. This is
+    much cheaper than two searches: only actions of the counterexample that use the operator are
+    compiled. The last steps come first, since an error is mostly made shortly before it shows.
 
     The search compares an action whose name the specification lacks, as when an override replaces
     the whole action.
     """
     kinds = {*spec.kinds}
-    if counterexample and counterexample[0].state not in spec.initial_states():
-        return True
-    for before, step in pairwise(counterexample):
+    for before, step in reversed([*pairwise(counterexample)]):
         if step.action is None or step.action.name not in kinds:
+            continue
+        if spec.module.operator(step.action.name) and not spec.formulas_use(
+            (step.action.name,), name
+        ):
             continue
         action = spec.select([ActionPattern(step.action.name, step.action.args)])
         state = cast("State", before.state)  # a counterexample has no unknown values
         if all(after != step.state for _, after in spec.successors_in(action, state)):
             return True
-    return False
+    return bool(counterexample) and counterexample[0].state not in spec.initial_states()
