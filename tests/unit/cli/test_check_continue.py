@@ -10,6 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.main import load
+from conformance.modelcheck.cache import Cache
+from conformance.modelcheck.check import CheckOptions, check_models
+from conformance.modelcheck.manifest import find_models
 
 pytestmark = pytest.mark.tlc
 
@@ -203,3 +206,15 @@ def test_what_is_idle_is_remembered_with_the_answer(
     monkeypatch.setattr("conformance.modelcheck.unchanged.idle_overrides", None)
     code, model = check(path)
     assert (code, model["cached"], model["idle_overrides"]) == (0, True, idle)
+
+
+@pytest.mark.parametrize("names_idle", [True, False])
+def test_nobody_looks_for_what_is_idle_unless_it_is_to_be_named(
+    tmp_path: Path, *, names_idle: bool
+) -> None:
+    """The gate does not ask which of a system's known deviations change nothing in a model."""
+    definitions, overrides, idle = IDLE["out of reach"]
+    path = manifest(tmp_path, HOLDS, f"[definitions]\n{definitions}\n[overrides]\n{overrides}\n")
+    options = CheckOptions(names_idle=names_idle, cache=Cache(tmp_path / "cache"))
+    (result,) = check_models(find_models([path]), options)
+    assert [*result.idle_overrides] == (idle if names_idle else [])
