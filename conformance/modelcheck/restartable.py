@@ -9,8 +9,8 @@ A rewritten class can be initialized again:
 
 `Restart.restart()` calls all of Restart.steps in the order in which the classes were first ready:
 so each finds those that it needs. Afterwards TLC is as in a new JVM, but its classes are loaded
-and the JVM's compiler has done its work. The idea is of Bell and Kaiser, "Unit
-Test Virtualization with VMVM", ICSE 2014.
+and the JVM's compiler has done its work. The idea is of Bell and Kaiser,
+"Unit Test Virtualization with VMVM", ICSE 2014.
 
 Static fields lose `final`: compiled code takes the first value of a final one for ever. A JVM lets
 interfaces have such fields only if it does not verify classes. Enums stay as they are, because
@@ -36,20 +36,9 @@ _PUBLIC, _PRIVATE, _PROTECTED, _STATIC, _FINAL, _INTERFACE = 0x1, 0x2, 0x4, 0x8,
 _UTF8, _CLASS, _FIELD, _METHOD, _INTERFACE_METHOD, _NAME_AND_TYPE, _HANDLE = 1, 7, 9, 10, 11, 12, 15
 _LONG, _DOUBLE = 5, 6
 _CONSTANT_BYTES = {
-    3: 4,
-    4: 4,
-    5: 8,
-    6: 8,
-    7: 2,
-    8: 2,
-    9: 4,
-    10: 4,
-    11: 4,
-    12: 4,
-    15: 3,
-    16: 2,
-    18: 4,
-}
+    **dict.fromkeys((3, 4, 9, 10, 11, 12, 18), 4), **dict.fromkeys((5, 6), 8),
+    **dict.fromkeys((7, 8, 16), 2), 15: 3,
+}  # fmt: skip
 """Bytes of a constant behind its tag; text has its length before it."""
 _INVOKE_STATIC_HANDLE = 6
 _VERSION_7 = 51
@@ -135,7 +124,7 @@ class _Pool:
         return self._number(_HANDLE, bytes([_INVOKE_STATIC_HANDLE]) + _two(method))
 
     def class_name(self, number: int) -> str:
-        """ "" for number 0, which java.lang.Object has in place of a super class."""
+        """Empty for number 0, which java.lang.Object has in place of a super class."""
         return self.texts[self._classes[number]].decode() if number else ""
 
     def bytes(self) -> bytes:

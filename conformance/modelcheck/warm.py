@@ -106,7 +106,9 @@ class WarmJvms:
         """TLC's classes as they are loaded here."""
         jar = Path(self._folder.name) / "restartable.jar"
         if not jar.exists():
-            write_restartable(self._tools.jar, jar)
+            part = jar.with_suffix(".part")
+            write_restartable(self._tools.jar, part)
+            part.rename(jar)
         return jar
 
     def _started(self, jar: Path) -> _Jvm:

@@ -37,11 +37,6 @@ class Boundary:
         self._declared = frozenset((*self.always, *self.sometimes))
         self._checked: dict[int, object] = {}
 
-    def is_named(self, observed: object) -> bool:
-        """Whether it is an observation, or a dict, of the declared variables."""
-        known = type(observed) is Observation or type(observed) is dict
-        return known and cast("Mapping[str, object]", observed).keys() == self._declared
-
     def admit(self, observed: object) -> Mapping[str, Value]:
         """The observation, if it shows what was declared. UserError that says what it lacks.
 
