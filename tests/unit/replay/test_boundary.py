@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from conformance.errors import UserError
 from conformance.replay.boundary import Boundary
+from conformance.replay.engine import Driver
 from conformance.replay.interleave import InterruptedSystem
 from conformance.systems.protocol import Observation
-from conformance.tla import Action, Fn, ModelValue, Value, make_function, make_record
+from conformance.tla import Action, Fn, ModelValue, State, Value, make_function, make_record
 
 SPECIFIED = ("log", "leader", "ghost")
 HERE = Path(__file__).name
@@ -216,3 +219,24 @@ def test_the_line_is_that_of_the_adapter_inside_of_ours() -> None:
     wrapped = InterruptedSystem(Stopping())  # type: ignore[arg-type]
     with pytest.raises(UserError, match=f"{HERE}:"):
         boundary(wrapped).admit(None)
+
+
+class Anything:
+    """Equals whatever it is compared with."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]  # as of each class with its own __eq__
+
+
+@pytest.mark.parametrize("shown", [{1}, Anything()], ids=["a set", "what equals everything"])
+def test_what_equals_the_expected_value_is_looked_at_too(shown: object) -> None:
+    state: State = (frozenset({1}), "b1", 0)
+    oracle = SimpleNamespace(variables=SPECIFIED, successors=lambda at, _action: [at])
+    system = Answering({"log": state[0], "leader": "b1"})
+    driver = Driver(system, oracle, nullcontext())  # type: ignore[arg-type]  # stands for both
+    driver.candidates = (state,)
+    system.answer = {"log": shown, "leader": "b1"}
+    with pytest.raises(UserError, match="no TLA"):
+        driver.step(Action("Fetch"))
