@@ -23,10 +23,11 @@ EXTENDS Integers, Sequences, FiniteSets
 CONSTANTS
   EmptyState,       \* the state of a shard whose log is empty
   Replay(_, _),     \* CoordinatorPlayback.replay: the state after a record
-  Records(_, _),    \* the records of a write of a kind: a sequence of [key, value]
+  IsLoaded(_),      \* whether the replay of the records that made a state went to its end
+  Operation(_, _, _), \* CoordinatorWriteOperation: what a write of a kind gives (see Result)
   Compactions(_),   \* what the log cleaner may make of a log
   Brokers,
-  Kinds,            \* kinds of writes: of Records, or "nothing"
+  Kinds,            \* kinds of writes, of Operation
   MaxWrites,
   MaxBatch,         \* how many records of plain size a batch takes (max.message.bytes)
   MaxEpochs,        \* elections
@@ -165,14 +166,14 @@ Results(b) ==
 (***************************************************************************)
 (* Writes: CoordinatorWriteEvent.run, CoordinatorContext.append.           *)
 (***************************************************************************)
-NoRecords(kind) == kind = "nothing"
 
-\* replayRecords = false: the operation has changed the memory before its records are appended
-\* (classic groups, and a group that is converted).
-ChangesMemoryItself(kind) == kind \in {"direct", "large"}
+\* CoordinatorResult: records, a sequence of [key, value]; size, in records of plain size; replays,
+\* whether the runtime replays them. replayRecords = false: the operation has changed the memory
+\* before its records are appended (classic groups, and a group that is converted).
+Result(records) == [records |-> records, size |-> Len(records), replays |-> TRUE, throws |-> FALSE]
 
-\* A record that is larger than a batch until it is compressed (KAFKA-19760).
-Size(kind, records) == IF kind = "large" THEN MaxBatch + 1 ELSE Len(records)
+\* The operation throws. Its caller is told at once, and nothing is reverted.
+Thrown == [records |-> <<>>, size |-> 0, replays |-> TRUE, throws |-> TRUE]
 
 \* An empty batch is tried however large the records are (KAFKA-20845).
 IsFlushedFirst(s, size) == s.batch # <<>> /\ Len(s.batch) + size > MaxBatch
@@ -181,10 +182,8 @@ IsFull(s) == Len(s.batch) >= MaxBatch
 \* A batch that has no room is flushed at once.
 IsFlushedAtOnce(s, size) == size > MaxBatch \/ IsFull(s)
 
-RecordsOf(kind, w) ==
-  LET records == Records(kind, w)
-  IN  [i \in DOMAIN records |->
-         [key |-> records[i].key, value |-> records[i].value, write |-> w]]
+RecordsOf(records, w) ==
+  [i \in DOMAIN records |-> [key |-> records[i].key, value |-> records[i].value, write |-> w]]
 
 \* Who leads no longer cannot allocate a batch: the partition gives no max.message.bytes. Nothing is
 \* reverted then, not even what the operation has changed itself.
@@ -192,23 +191,22 @@ MayAllocate(b) == Leads(b)
 
 \* A write that has records: the outcome, and the write itself among those that are failed if the
 \* append threw.
-Appended(s, records, kind, w, result, mayAllocate) ==
-  LET new == RecordsOf(kind, w)
-      size == Size(kind, new)
-      changed == IF ChangesMemoryItself(kind) THEN [s EXCEPT !.memory = Replayed(@, new)] ELSE s
-      first == IsFlushedFirst(changed, size)
+Appended(s, records, operation, w, result, mayAllocate) ==
+  LET new == RecordsOf(operation.records, w)
+      changed == IF operation.replays THEN s ELSE [s EXCEPT !.memory = Replayed(@, new)]
+      first == IsFlushedFirst(changed, operation.size)
       before == IF first THEN Flushed(changed, records, result, mayAllocate)
                 ELSE Outcome(changed, records, {}, FALSE)
       \* An empty batch that is flushed (KAFKA-20845 alone does it) keeps the write from nothing.
       goesOn == ~first \/ changed.batch = <<>> \/ (result = "appended" /\ ~before.outOfSync)
       base == before.shard
       joined == [base EXCEPT
-                   !.memory = IF ChangesMemoryItself(kind) THEN @ ELSE Replayed(@, new),
+                   !.memory = IF operation.replays THEN Replayed(@, new) ELSE @,
                    !.batch = @ \o new, !.joined = @ \union {w}]
       after == Flushed(joined, before.log, result, mayAllocate)
   IN  IF ~mayAllocate /\ changed.batch = <<>> THEN Outcome(changed, records, {w}, FALSE)
       ELSE IF ~goesOn THEN [before EXCEPT !.failed = @ \union {w}]
-      ELSE IF IsFlushedAtOnce(joined, size) THEN [after EXCEPT !.failed = @ \union before.failed]
+      ELSE IF IsFlushedAtOnce(joined, operation.size) THEN [after EXCEPT !.failed = @ \union before.failed]
       ELSE Outcome(joined, before.log, before.failed, FALSE)
 
 \* An operation without records is answered when all that it saw is committed.
@@ -245,18 +243,25 @@ Seen(b, records) == WritesIn(Prefix(log[b], shard[b].written)) \union
 \* watermark that is reported while an event runs is one that is reported after it.
 MayRun(b) == listener[b].number = NoNumber
 
+AnswerAtOnce(s, operation) ==
+  IF operation.throws THEN "error"
+  ELSE IF operation.records = <<>> /\ IsAnsweredAtOnce(s) THEN "ok"
+  ELSE "none"
+
 Write(b, kind, result) ==
   LET w == Len(writes) + 1
-      empty == NoRecords(kind)
-      all == Append(answers, IF empty /\ IsAnsweredAtOnce(shard[b]) THEN "ok" ELSE "none")
+      operation == Operation(kind, w, shard[b].memory)
+      empty == operation.records = <<>>
+      without == IF operation.throws THEN shard[b] ELSE EmptyWrite(shard[b], w)
+      all == Append(answers, AnswerAtOnce(shard[b], operation))
   IN  /\ state[b] = "ACTIVE" /\ MayRun(b) /\ Len(writes) < MaxWrites
       /\ result \in Results(b)
       /\ IF empty
          THEN /\ result = IF Leads(b) THEN "appended" ELSE "refused"
-              /\ Becomes(b, Outcome(EmptyWrite(shard[b], w), log[b], {}, FALSE), all)
-         ELSE Becomes(b, Appended(shard[b], log[b], kind, w, result, MayAllocate(b)), all)
+              /\ Becomes(b, Outcome(without, log[b], {}, FALSE), all)
+         ELSE Becomes(b, Appended(shard[b], log[b], operation, w, result, MayAllocate(b)), all)
       /\ writes' = Append(writes,
-           [on |-> b, size |-> IF empty THEN 0 ELSE Len(Records(kind, w)),
+           [on |-> b, size |-> Len(operation.records),
             seen |-> Seen(b, IF empty THEN {} ELSE {w})])
       /\ UNCHANGED <<leader, epoch, deleted, hw, roles, tenure>>
 
@@ -389,6 +394,9 @@ IsOfThisLoad(b, e) == \A later \in loads[b] : later <= e
 WhatWasLoaded(b, e) == IF IsOfThisLoad(b, e) THEN Loaded(log[b], hw[b]) ELSE FreshShard
 TakesLoad(b, e) == state[b] = "LOADING" /\ IsOfThisLoad(b, e)
 
+\* A load that fails leaves its context FAILED, until the next election.
+MayServe(b) == Leads(b) /\ IsLoaded(Load(log[b]))
+
 \* The shard after a load that is not taken.
 AfterLateLoad(b, e) == shard[b]
 
@@ -396,7 +404,7 @@ CompleteLoad(b, e) ==
   /\ e \in loads[b] /\ MayRun(b)
   /\ loads' = [loads EXCEPT ![b] = @ \ {e}]
   /\ IF TakesLoad(b, e)
-     THEN IF Leads(b)
+     THEN IF MayServe(b)
           THEN /\ state' = [state EXCEPT ![b] = "ACTIVE"]
                /\ shard' = [shard EXCEPT ![b] = WhatWasLoaded(b, e)]
                /\ listener' = [listener EXCEPT ![b] = NewListener]

@@ -12,12 +12,20 @@ Tombstone == 0
 
 EmptyStore == [key \in Keys |-> Tombstone]
 StoreReplay(before, record) == [before EXCEPT ![record.key] = record.value]
+StoreIsLoaded(store) == TRUE
 
 Value(key, value) == [key |-> key, value |-> value]
 StoreRecords(kind, w) ==
   CASE kind = "two" -> <<Value("k1", w), Value("k2", w)>>
     [] kind = "delete" -> <<Value("k1", Tombstone)>>
+    [] kind = "nothing" -> <<>>
     [] OTHER -> <<Value("k1", w)>>
+
+\* A large record is larger than a batch until it is compressed (KAFKA-19760).
+StoreOperation(kind, w, memory) ==
+  LET result == Result(StoreRecords(kind, w))
+  IN  [result EXCEPT !.size = IF kind = "large" THEN MaxBatch + 1 ELSE @,
+                     !.replays = kind \notin {"direct", "large"}]
 
 (***************************************************************************)
 (* The log cleaner, between two ends of batches: a later pass also drops a *)
