@@ -62,7 +62,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "produce": ("IdempotentProduce",),
         "reassignment": ("Reassignment",),
         "replication": ("Replication", "ReplicationFailingDisk"),
-        "runtime": ("CoordinatorStore",),
+        "runtime": ("CoordinatorGroups", "CoordinatorStore"),
         "sessions": ("FetchSessionCache", "FetchSessions"),
         "share": ("SharePartition",),
         "storage": ("LogStorage",),

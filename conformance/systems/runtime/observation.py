@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from conformance.systems.runtime.partition import (
     PendingLoads,
@@ -18,26 +19,23 @@ from impl.coordinator.coordinator_runtime import (
     CoordinatorState,
     DeferredEvent,
 )
+from impl.coordinator.coordinator_shard import CoordinatorShard
 from impl.coordinator.snapshottable_coordinator import SnapshottableCoordinator
-from impl.coordinator.store_shard import StoreShard
+from impl.coordinator.timeline import LATEST_EPOCH
 from impl.records import Record
 
-KEYS = ("k1", "k2")
-_TOMBSTONE = 0
-_WIDTH = 4
-"""Bytes of a value, so that all values have one size."""
-_EMPTY = make_function(dict.fromkeys(KEYS, _TOMBSTONE))
-_FRESH = Fn(
-    {
-        "memory": _EMPTY,
-        "snapshots": make_function({0: _EMPTY}),
-        "written": 0,
-        "committed": 0,
-        "batch": (),
-        "joined": frozenset(),
-        "deferred": frozenset(),
-    }
-)
+
+class ShardView(Protocol):
+    """How a shard's state and its records look to the specification."""
+
+    empty: Value
+    """The state of a shard whose log is empty."""
+
+    def memory(self, shard: CoordinatorShard, offset: int) -> Value:
+        """The state at an offset."""
+
+    def record(self, record: Record) -> Mapping[Value, Value]:
+        """Key and value of a record; its write is its timestamp."""
 
 
 @dataclass(slots=True)
@@ -49,24 +47,16 @@ class RuntimeBroker:
     loads: PendingLoads
     timer: PendingTimeouts
     runtime: CoordinatorRuntime
+    view: ShardView
     roles: list[tuple[bool, int]] = field(default_factory=list)
     """Elections (True) and resignations whose events are queued, with their epochs."""
-
-
-def encode(value: int) -> bytes:
-    """A value as the store has it."""
-    return str(value).rjust(_WIDTH).encode()
-
-
-def _value(stored: bytes | None) -> int:
-    return _TOMBSTONE if stored is None else int(stored)
 
 
 def log_of(broker: RuntimeBroker) -> Value:
     """Records, each with its write, its leader epoch, and whether its batch ends there."""
     return tuple(
         Fn(
-            _record(record)
+            _record(broker.view, record)
             | {
                 "epoch": batch.partition_leader_epoch,
                 "last": record.offset_delta == len(batch.records) - 1,
@@ -77,13 +67,8 @@ def log_of(broker: RuntimeBroker) -> Value:
     )
 
 
-def _record(record: Record) -> dict[Value, Value]:
-    assert record.key is not None, "the store writes keys"
-    return {
-        "key": record.key.decode(),
-        "value": _value(record.value),
-        "write": record.timestamp,
-    }
+def _record(view: ShardView, record: Record) -> dict[Value, Value]:
+    return {**view.record(record), "write": record.timestamp}
 
 
 def roles_of(broker: RuntimeBroker) -> Value:
@@ -119,38 +104,48 @@ def shard_of(broker: RuntimeBroker) -> Value:
     """The shard while it is served; a fresh one otherwise: nobody asks a shard that is loaded."""
     context = broker.runtime.context
     if context is None or context.state is not CoordinatorState.ACTIVE:
-        return _FRESH
+        return _fresh(broker.view.empty)
     assert context.coordinator is not None, "an active context has a coordinator"
-    return _shard(context, context.coordinator)
+    return _shard(broker.view, context, context.coordinator)
 
 
-def _shard(context: CoordinatorContext, coordinator: SnapshottableCoordinator) -> Value:
-    store = coordinator.shard
-    assert isinstance(store, StoreShard), "the model's shard is a store"
-    batch = context.current_batch
+def _fresh(empty: Value) -> Value:
+    return Fn(
+        {
+            "memory": empty,
+            "snapshots": make_function({0: empty}),
+            "written": 0,
+            "committed": 0,
+            "batch": (),
+            "joined": frozenset(),
+            "deferred": frozenset(),
+        }
+    )
+
+
+def _shard(
+    view: ShardView, context: CoordinatorContext, coordinator: SnapshottableCoordinator
+) -> Value:
+    shard, batch = coordinator.shard, context.current_batch
     offsets = coordinator.snapshot_registry.epochs_list()
     return Fn(
         {
-            "memory": _store(store.entries()),
-            "snapshots": make_function({o: _store(store.entries(o)) for o in offsets}),
+            "memory": view.memory(shard, LATEST_EPOCH),
+            "snapshots": make_function({at: view.memory(shard, at) for at in offsets}),
             "written": coordinator.last_written_offset,
             "committed": coordinator.last_committed_offset,
-            "batch": () if batch is None else tuple(Fn(_record(r)) for r in batch.records),
+            "batch": () if batch is None else tuple(Fn(_record(view, r)) for r in batch.records),
             "joined": frozenset() if batch is None else _writes(batch.deferred),
             "deferred": frozenset(
-                Fn({"at": at, "write": _write_of(deferred)})
+                Fn({"at": at, "write": write})
                 for at, events in context.deferred_events.items()
-                for deferred in events
+                for write in _writes(events)
             ),
         }
     )
 
 
-def _store(entries: dict[bytes, bytes]) -> Value:
-    return make_function({key: _value(entries.get(key.encode())) for key in KEYS})
-
-
-def _writes(deferred: Iterable[DeferredEvent]) -> Value:
+def _writes(deferred: Iterable[DeferredEvent]) -> frozenset[int]:
     return frozenset(map(_write_of, deferred))
 
 

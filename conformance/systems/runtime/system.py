@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol
 
 from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused, Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem
+from conformance.systems.runtime.groups import CoordinatedGroup
 from conformance.systems.runtime.observation import (
     RuntimeBroker,
-    encode,
+    ShardView,
     listener_of,
     log_of,
     roles_of,
@@ -23,15 +26,12 @@ from conformance.systems.runtime.partition import (
     QueuedEvents,
     Replica,
 )
+from conformance.systems.runtime.store import StoredValues
 from conformance.tla import Action, Value, make_function
 from impl.clock import MockClock
-from impl.coordinator.coordinator_runtime import (
-    MAX_RECORD_OVERHEAD,
-    RECORD_BATCH_OVERHEAD,
-    CoordinatorRuntime,
-)
+from impl.coordinator.coordinator_runtime import CoordinatorRuntime
 from impl.coordinator.coordinator_shard import CoordinatorResult, CoordinatorShard
-from impl.coordinator.store_shard import StoreShard
+from impl.coordinator.timeline import SnapshotRegistry
 from impl.errors import Errors
 
 _NO_BROKER = "none"
@@ -45,7 +45,18 @@ _OF_BROKERS: Mapping[str, Callable[[RuntimeBroker], Value]] = {
     "shard": shard_of,
     "listener": listener_of,
 }
-_PLAIN_RECORD = MAX_RECORD_OVERHEAD + len("k1") + len(encode(0))
+
+
+class ModelShard(ShardView, Protocol):
+    """A shard in a model: how it is made, what writes of it do, and how it looks."""
+
+    max_message_bytes: int
+
+    def build(self, registry: SnapshotRegistry) -> CoordinatorShard:
+        """A fresh shard (ShardBuilder)."""
+
+    def operation(self, shard: CoordinatorShard, kind: Value, number: int) -> CoordinatorResult:
+        """What a write of that kind and number gives. Raises what its caller is told."""
 
 
 class RuntimeSystem(RewindingSystem):
@@ -59,9 +70,9 @@ class RuntimeSystem(RewindingSystem):
         if not isinstance(names, frozenset) or not isinstance(most, int):
             raise UserError("Brokers must be a set, MaxBatch a number.")
         self._names = sorted(map(str, names))
-        # A tombstone is smaller than a value: where a batch takes one record, any record fills it.
-        size = most * _PLAIN_RECORD if most > 1 else 1
-        self._max_message_bytes = RECORD_BATCH_OVERHEAD + size
+        self._max_batch = most
+        # Of these shards only that of groups has members, and so a first epoch.
+        self._has_groups = "FirstEpoch" in constants
         self._actions: dict[str, Callable[..., None]] = {
             "Write": self._write,
             "FlushBatch": self._flush,
@@ -82,16 +93,19 @@ class RuntimeSystem(RewindingSystem):
         """Empty logs that nobody leads."""
         self._rewinder.forget()
         self._clock = MockClock(0)
+        self._shard: ModelShard = (
+            CoordinatedGroup(self._clock) if self._has_groups else StoredValues(self._max_batch)
+        )
         self._leader, self._epoch, self._deleted = _NO_BROKER, 0, False
         self._answers: list[str] = []
         self._brokers = {name: self._broker() for name in self._names}
 
     def _broker(self) -> RuntimeBroker:
-        replica = Replica(self._max_message_bytes)
+        replica = Replica(self._shard.max_message_bytes)
         events, timer = QueuedEvents(), PendingTimeouts()
         loads = PendingLoads(replica, lambda: tenure_of(broker))
-        runtime = CoordinatorRuntime(StoreShard, replica, loads, events, timer, self._clock)
-        broker = RuntimeBroker(replica, events, loads, timer, runtime)
+        runtime = CoordinatorRuntime(self._shard.build, replica, loads, events, timer, self._clock)
+        broker = RuntimeBroker(replica, events, loads, timer, runtime, self._shard)
         return broker
 
     def apply(self, action: Action) -> None:
@@ -119,7 +133,7 @@ class RuntimeSystem(RewindingSystem):
 
     # ---- writes ----------------------------------------------------------------------------
 
-    def _write(self, name: str, kind: str, result: str) -> None:
+    def _write(self, name: str, kind: Value, result: str) -> None:
         """Queue a write and run its event. Its number is its time and its response."""
         broker = self._of(name)
         self._clock.sleep(1)
@@ -129,7 +143,7 @@ class RuntimeSystem(RewindingSystem):
         broker.timer.current = number
         broker.runtime.schedule_write_operation(
             "Write",
-            lambda shard: _operation(shard, kind, number, self._max_message_bytes),
+            lambda shard: replace(self._shard.operation(shard, kind, number), response=number),
             lambda error, _response: self._answer(number, error),
         )
         broker.events.run("Write")
@@ -191,25 +205,6 @@ class RuntimeSystem(RewindingSystem):
         broker = self._of(name)
         broker.loads.end(epoch)
         broker.events.run("CompleteLoad")
-
-
-def _operation(shard: CoordinatorShard, kind: str, number: int, size: int) -> CoordinatorResult:
-    """What a write of a kind does (StoreRecords); its response is its number."""
-    assert isinstance(shard, StoreShard), "the model's shard is a store"
-    value = encode(number)
-    if kind == "nothing":
-        result = CoordinatorResult()
-    elif kind == "two":
-        result = shard.put({b"k1": value, b"k2": value})
-    elif kind == "delete":
-        result = shard.put({b"k1": None})
-    elif kind == "direct":
-        result = shard.put_at_once({b"k1": value})
-    elif kind == "large":
-        result = shard.put_at_once({b"k1": value.rjust(size)})
-    else:
-        result = shard.put({b"k1": value})
-    return CoordinatorResult(result.records, number, result.replay_records)
 
 
 def create(constants: Mapping[str, Value]) -> RuntimeSystem:

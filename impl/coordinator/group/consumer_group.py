@@ -106,9 +106,11 @@ class ConsumerGroup:
         """What the member is to have in the end."""
         return self._target_assignment.get(member_id) or NO_PARTITIONS
 
-    def current_partition_epoch(self, partition: TopicIdPartition) -> int:
+    def current_partition_epoch(
+        self, partition: TopicIdPartition, committed_offset: int = LATEST_EPOCH
+    ) -> int:
         """The epoch of the member that holds the partition; -1 if nobody does."""
-        epoch = self._partition_epochs.get(partition)
+        epoch = self._partition_epochs.get(partition, committed_offset)
         return NO_PARTITION_EPOCH if epoch is None else epoch
 
     def state(self, committed_offset: int = LATEST_EPOCH) -> ConsumerGroupState:

@@ -246,7 +246,9 @@ class ConsumerGroupManager:
         if is_new or updated != before:
             records.append(new_member_subscription_record(group.group_id, updated))
         members = {**group.members(), updated.member_id: updated}
-        target = {**group.target_assignment(), updated.member_id: subscription.target}
+        target = group.target_assignment()
+        if subscription.replaced:
+            target[updated.member_id] = subscription.target
         if subscription.replaced and subscription.replaced.member_id != updated.member_id:
             del members[subscription.replaced.member_id]
             target.pop(subscription.replaced.member_id, None)

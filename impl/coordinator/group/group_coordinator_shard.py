@@ -5,7 +5,7 @@ Source: GroupCoordinatorShard.
 
 from __future__ import annotations
 
-from ...errors import Errors
+from ...errors import ApiException, Errors
 from ...group.group_offsets import OffsetAndMetadata
 from ...group.group_records import OffsetKey, read_message_key, read_offset_commit_value
 from ..coordinator_shard import CoordinatorRecord, CoordinatorResult
@@ -33,8 +33,12 @@ class GroupCoordinatorShard:
             self.offsets.replay(of_offsets, _offset_value(record.value))
 
     def delete_group(self, group_id: str) -> CoordinatorResult:
-        """The group's offsets go first. Raises GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
-        group = self.groups.delete_group(group_id)
+        """The group's offsets go first. The response is an error: NONE, GROUP_ID_NOT_FOUND or
+        NON_EMPTY_GROUP, of which the caller hears when what it rests on is committed."""
+        try:
+            group = self.groups.delete_group(group_id)
+        except ApiException as error:
+            return CoordinatorResult((), Errors.for_exception(error))
         offsets = self.offsets.tombstones_of(group_id)
         return CoordinatorResult((*offsets, *group), Errors.NONE)
 

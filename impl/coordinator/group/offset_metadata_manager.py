@@ -91,6 +91,12 @@ class OffsetMetadataManager:
             ),
         )
 
+    def offset(
+        self, group_id: str, partition: TopicPartition, committed_offset: int = LATEST_EPOCH
+    ) -> OffsetAndMetadata | None:
+        """What the group has committed of the partition; None if nothing."""
+        return self._offsets.get(OffsetKey(group_id, partition), committed_offset)
+
     def _fetched(self, key: OffsetKey, committed_offset: int) -> OffsetFetchResponsePartition:
         offset = self._offsets.get(key, committed_offset) or OffsetAndMetadata(INVALID_OFFSET)
         return OffsetFetchResponsePartition(

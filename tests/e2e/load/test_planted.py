@@ -179,6 +179,23 @@ def _classic_and_consumer(chance: random.Random) -> Log:
     return [[classic(GROUP, chance.randrange(1, 9), "m")], Consumer(GROUP).join("a", 1)]
 
 
+def _downgraded(chance: random.Random) -> Log:
+    """ConsumerGroup.createConsumerGroupRecords, then createGroupTombstoneRecords."""
+    group, (first, second) = Consumer(GROUP), sorted(chance.sample(range(2, 50), 2))
+    return [
+        [classic(GROUP, first, "a")],
+        [gone(classic(GROUP, first, "a")), *group.join("a", first), *group.join("b", first + 1)],
+        [
+            *(gone(group.current(member, 0)) for member in "ab"),
+            *(gone(group.target(member)) for member in "ab"),
+            gone(group.targets(0)),
+            *(gone(group.member(member)) for member in "ab"),
+            gone(group.metadata(0)),
+            classic(GROUP, second, "a"),
+        ],
+    ]
+
+
 def _absent_share_group(chance: random.Random) -> Log:
     group = Share(GROUP)
     return [[gone(group.member(chance.choice("ab")))], [group.metadata(1)]]
@@ -220,6 +237,9 @@ KINDS: Mapping[str, Kind] = {
     ),
     "targets' tombstone, with targets": Kind(_targets_with_members, [(FAILS, "TargetsRemain")] * 3),
     "classic and consumer": Kind(_classic_and_consumer, [(FAILS, "GroupHasOtherType")] * 3),
+    "upgraded and downgraded beside the cleaner": Kind(
+        _downgraded, [(COMPACTED, "GroupHasOtherType")] * 3
+    ),
     "KAFKA-19453": Kind(_absent_share_group, [(FAILS, "ShareGroupIsAbsent"), LOADS, LOADS]),
     "a type of record that nobody knows": Kind(_newer_type, [FORGOTTEN] * 3),
 }

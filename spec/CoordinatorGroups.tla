@@ -1,0 +1,178 @@
+--------------------------- MODULE CoordinatorGroups ---------------------------
+(***************************************************************************)
+(* The runtime with the group coordinator's shard: one group, whose        *)
+(* members read one partition. What a record means is the text that the    *)
+(* load of a log is judged by, GroupLoad. The operations below fill in     *)
+(* what CoordinatorRuntime leaves open: they read the latest state, and    *)
+(* give the records of GroupMetadataManager in Kafka's order.              *)
+(*                                                                         *)
+(* A record of the log has its key and a value: what GroupLoad reads.      *)
+(* Values stand for bytes: of a group and of a target's metadata the       *)
+(* epoch, of a target 1 (nothing) or 2 (the partition).                    *)
+(*                                                                         *)
+(* Kafka: GroupCoordinatorShard over GroupMetadataManager and              *)
+(* OffsetMetadataManager, branch 4.4.                                      *)
+(***************************************************************************)
+EXTENDS CoordinatorLaw, LogCleaner, GroupLoad
+
+CONSTANTS
+  FirstEpoch   \* the epoch of a group that nobody has joined (KAFKA-20268)
+
+GroupIsLoaded(s) == s.failed = ""
+GroupsReplay(s, record) == GroupReplay(s, record.value)
+
+(***************************************************************************)
+(* Records: GroupCoordinatorRecordHelpers.                                 *)
+(***************************************************************************)
+Partition == <<1, 0>>
+NothingValue == 1
+PartitionValue == 2
+
+Of(type, part, key, value, at) ==
+  [key |-> <<type, part, key>>,
+   value |-> [type |-> type, part |-> part, key |-> key, value |-> value, epoch |-> 0,
+              holds |-> {}, gives |-> {}, helps |-> {}, instance |-> NoInstance,
+              process |-> NoProcess, simple |-> FALSE, producer |-> NoProducer, at |-> at]]
+Modern(part, key, value) == Of("Consumer", part, key, value, 0)
+Current(m, e, holds) ==
+  LET record == Modern("Current", m, 1)
+  IN  [record EXCEPT !.value.epoch = e, !.value.holds = holds]
+
+(***************************************************************************)
+(* What the operations read.                                               *)
+(***************************************************************************)
+MembersOf(s) == DOMAIN s.members
+IsGroup(s) == s.kind = "Consumer"
+Number(value) == IF value = Tombstone THEN FirstEpoch ELSE value
+GroupEpoch(s) == Number(s.metadata)
+AssignmentEpoch(s) == IF s.targets = NoTargets THEN FirstEpoch ELSE s.targets
+TargetOf(s, m) == IF m \in DOMAIN s.target THEN s.target[m] ELSE Tombstone
+
+\* UniformAssignor, RangeAssignor: who has the partition keeps it, else the first member gets it.
+FirstOf(members) == CHOOSE m \in members : m = "m1" \/ members = {m}
+Assignee(s, members) ==
+  LET keeps == {m \in members : TargetOf(s, m) = PartitionValue}
+  IN  IF keeps # {} THEN FirstOf(keeps) ELSE FirstOf(members)
+NewTarget(s, members, m) == IF Assignee(s, members) = m THEN PartitionValue ELSE NothingValue
+
+\* TargetAssignmentBuilder.build: the members whose target is another one, in the order of ids.
+Changes(s, members, m) ==
+  IF m \in members /\ NewTarget(s, members, m) # TargetOf(s, m)
+  THEN <<Modern("Target", m, NewTarget(s, members, m))>> ELSE <<>>
+NewTargets(s, members, e) ==
+  Changes(s, members, "m1") \o Changes(s, members, "m2") \o <<Modern("Targets", "", e)>>
+
+\* CurrentAssignmentBuilder: the partition is given once nobody else holds it.
+IsFree(s, m) ==
+  Partition \notin DOMAIN s.owners \/ (m \in MembersOf(s) /\ Partition \in s.members[m].holds)
+Holding(s, m, target) == IF target = PartitionValue /\ IsFree(s, m) THEN {Partition} ELSE {}
+
+(***************************************************************************)
+(* GroupMetadataManager.consumerGroupHeartbeat.                            *)
+(***************************************************************************)
+Join(s, m) ==
+  LET members == MembersOf(s) \union {m}
+      next == GroupEpoch(s) + 1
+  IN  Result(<<Modern("Member", m, 1), Modern("Group", "", next)>>
+               \o NewTargets(s, members, next)
+               \o <<Current(m, next, Holding(s, m, NewTarget(s, members, m)))>>)
+
+\* ... of a member that is there: a newer group epoch makes a target; the member goes to it.
+Heartbeat(s, m) ==
+  LET isDue == AssignmentEpoch(s) < GroupEpoch(s)
+      target == IF isDue THEN NewTarget(s, MembersOf(s), m) ELSE TargetOf(s, m)
+      e == GroupEpoch(s)
+      holds == Holding(s, m, target)
+      member == s.members[m]
+      goesOn == member.epoch # e \/ member.holds # holds
+  IN  Result((IF isDue THEN NewTargets(s, MembersOf(s), e) ELSE <<>>)
+               \o (IF goesOn THEN <<Current(m, e, holds)>> ELSE <<>>))
+
+\* consumerGroupFenceMembers. An empty group waits for no assignment (KAFKA-20442).
+Leave(s, m) ==
+  LET next == GroupEpoch(s) + 1
+  IN  Result(<<Modern("Current", m, Tombstone), Modern("Target", m, Tombstone),
+               Modern("Member", m, Tombstone), Modern("Group", "", next)>>
+               \o IF MembersOf(s) = {m} THEN <<Modern("Targets", "", next)>> ELSE <<>>)
+
+\* OffsetMetadataManager.commitOffset of a member. `w` stands for the offset that it commits.
+Offset(value, w) == Of("Offset", "", "p", value, w)
+Commit(w) == Result(<<Offset(w, w)>>)
+
+\* GroupCoordinatorShard.deleteGroups: offsets first. What is wrong with a group stands in the
+\* response, which waits for what it rests on.
+Delete(s, w) ==
+  Result((IF "p" \in DOMAIN s.offsets THEN <<Offset(Tombstone, w)>> ELSE <<>>)
+           \o <<Modern("Targets", "", Tombstone), Modern("Group", "", Tombstone)>>)
+
+(***************************************************************************)
+(* Classic groups, and a group that goes from one protocol to the other.   *)
+(* Of a classic group the log has the last generation, with its members:   *)
+(* here the member m1, which has the partition. Its operations change the  *)
+(* memory themselves (ClassicGroup is no timeline structure).              *)
+(***************************************************************************)
+IsClassic(s) == s.kind = "Classic"
+Generation(w) == Of("Classic", "Group", "", w, 0)
+NextGeneration(w) == [Result(<<Generation(w)>>) EXCEPT !.replays = FALSE]
+
+\* ConsumerGroup.fromClassicGroup, createConsumerGroupRecords: the generation is the epoch.
+Converted(s) ==
+  <<Generation(Tombstone), Modern("Member", "m1", 1), Modern("Group", "", s.metadata),
+    Modern("Target", "m1", PartitionValue), Modern("Targets", "", s.metadata),
+    Current("m1", s.metadata, {Partition})>>
+Upgrade(s, m) ==
+  Result(Converted(s) \o Join(Replayed(s, Converted(s)), m).records)
+
+\* convertToClassicGroup: the last member of the consumer protocol leaves, m1 stays.
+OfEach(part) == <<Modern(part, "m1", Tombstone), Modern(part, "m2", Tombstone)>>
+Downgrade(w) ==
+  [Result(OfEach("Current") \o OfEach("Target") \o <<Modern("Targets", "", Tombstone)>>
+            \o OfEach("Member") \o <<Modern("Group", "", Tombstone), Generation(w)>>)
+     EXCEPT !.replays = FALSE]
+
+GroupOperation(kind, w, s) ==
+  LET m == kind[2]
+  IN  CASE kind[1] = "generation" -> IF IsGroup(s) THEN Thrown ELSE NextGeneration(w)
+        [] kind[1] = "downgrade" ->
+             IF MembersOf(s) = {"m1", "m2"} THEN Downgrade(w) ELSE Thrown
+        [] kind[1] = "delete" ->
+             IF IsGroup(s) /\ MembersOf(s) = {} THEN Delete(s, w) ELSE Result(<<>>)
+        [] kind[1] = "commit" /\ IsClassic(s) -> Commit(w)
+        [] kind[1] = "join" ->
+             IF IsClassic(s) THEN Upgrade(s, m)
+             ELSE IF m \in MembersOf(s) THEN Heartbeat(s, m)
+             ELSE Join(s, m)
+        [] m \notin MembersOf(s) -> Thrown \* UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND
+        [] kind[1] = "heartbeat" -> Heartbeat(s, m)
+        [] kind[1] = "leave" -> Leave(s, m)
+        [] kind[1] = "commit" -> Commit(w)
+
+(***************************************************************************)
+(* The logs that the cleaner may leave. One that begins behind the first   *)
+(* record is what a load reads that runs beside the cleaner.               *)
+(***************************************************************************)
+Starts(records) == BatchEnds(records)
+GroupCompactions(records) ==
+  LET keys == [n \in DOMAIN records |-> records[n].key]
+      gone == {n \in DOMAIN records : records[n].value.value = Tombstone}
+  IN  CleanedLogs(records, keys, gone, Starts(records), BatchEnds(records))
+
+TypeOK ==
+  /\ RuntimeTypeOK
+  /\ \A b \in Brokers : shard[b].memory.kind \in {"None", "Simple", "Classic", "Consumer"}
+
+\* An upgrade, a fail-over and a restart find their coordinator.
+LogsLoad == \A b \in Brokers : IsLoaded(Load(log[b]))
+
+(***************************************************************************)
+(* Situations worth being in.                                              *)
+(***************************************************************************)
+BehindTheGroup ==
+  \E b \in Brokers : \E m \in MembersOf(shard[b].memory) :
+    shard[b].memory.members[m].epoch < shard[b].memory.metadata
+Upgraded == \E b \in Brokers : {"m1", "m2"} \subseteq MembersOf(shard[b].memory)
+DowngradedWithOffset ==
+  \E b \in Brokers : IsClassic(shard[b].memory) /\ shard[b].memory.offsets # Nothing
+OffsetWithoutMembers ==
+  \E b \in Brokers : shard[b].memory.offsets # Nothing /\ MembersOf(shard[b].memory) = {}
+===============================================================================
