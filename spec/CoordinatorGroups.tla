@@ -34,6 +34,8 @@ Of(type, part, key, value, at) ==
               holds |-> {}, gives |-> {}, helps |-> {}, instance |-> NoInstance,
               process |-> NoProcess, simple |-> FALSE, producer |-> NoProducer, at |-> at]]
 Modern(part, key, value) == Of("Consumer", part, key, value, 0)
+\* Up to 4.0 a group had a record of its topics; its tombstone is still written.
+NoTopics == Modern("Attribute", "", Tombstone)
 Current(m, e, holds) ==
   LET record == Modern("Current", m, 1)
   IN  [record EXCEPT !.value.epoch = e, !.value.holds = holds]
@@ -103,7 +105,7 @@ Commit(w) == Result(<<Offset(w, w)>>)
 \* response, which waits for what it rests on.
 Delete(s, w) ==
   Result((IF "p" \in DOMAIN s.offsets THEN <<Offset(Tombstone, w)>> ELSE <<>>)
-           \o <<Modern("Targets", "", Tombstone), Modern("Group", "", Tombstone)>>)
+           \o <<Modern("Targets", "", Tombstone), NoTopics, Modern("Group", "", Tombstone)>>)
 
 (***************************************************************************)
 (* Classic groups, and a group that goes from one protocol to the other.   *)
@@ -127,7 +129,7 @@ Upgrade(s, m) ==
 OfEach(part) == <<Modern(part, "m1", Tombstone), Modern(part, "m2", Tombstone)>>
 Downgrade(w) ==
   [Result(OfEach("Current") \o OfEach("Target") \o <<Modern("Targets", "", Tombstone)>>
-            \o OfEach("Member") \o <<Modern("Group", "", Tombstone), Generation(w)>>)
+            \o OfEach("Member") \o <<NoTopics, Modern("Group", "", Tombstone), Generation(w)>>)
      EXCEPT !.replays = FALSE]
 
 GroupOperation(kind, w, s) ==

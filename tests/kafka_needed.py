@@ -22,6 +22,7 @@ DRIVEN = frozenset(
         "ConsumerGroup",
         "ConsumerPositions",
         "ConsumerTopics",
+        "CoordinatorGroups",
         "CoordinatorStore",
         "GroupMembership",
         "IdempotentProduce",

@@ -25,7 +25,7 @@ from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.producer import KafkaProducerSystem
-from conformance.systems.kafka.runtime import KafkaRuntimeSystem
+from conformance.systems.kafka.runtime import HAS_GROUPS, KafkaRuntimeSystem
 from conformance.systems.kafka.share import KafkaShareSystem
 from conformance.systems.kafka.storage import KafkaStorageSystem
 from conformance.systems.kafka.system import KafkaSystem
@@ -54,6 +54,7 @@ _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
+_RUNTIME_OF_GROUPS = "CoordinatorGroups"
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
 _PRODUCER = "TransactionManager"
@@ -109,6 +110,7 @@ KafkaDriven = (
 """What of a release is driven."""
 
 _FIRST_RUNTIME: Final = (4, 0, 0)
+_FIRST_EMPTY_ASSIGNED: Final = (4, 4, 0)
 _FIRST_SHARE_GROUPS: Final = (4, 1, 0)
 """KIP-932: early access in 4.0, a preview in 4.1."""
 _FIRST_VERSION_2: Final = (4, 0, 0)
@@ -236,6 +238,8 @@ class KafkaFactory:
             )
         if self.client is not None:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
+        if specification == _RUNTIME_OF_GROUPS or HAS_GROUPS in constants:
+            return self._without_runtime() or self._with_other_group_records()
         if specification in (_RUNTIME, _MIXED_GROUPS):
             return self._without_runtime()
         if specification == _SHARE:
@@ -306,6 +310,11 @@ class KafkaFactory:
         if release_of(self.version) >= _FIRST_SHARE_GROUPS:
             return ""
         return "before 4.1 share groups (KIP-932) are not even a preview"
+
+    def _with_other_group_records(self) -> str:
+        if release_of(self.version) >= _FIRST_EMPTY_ASSIGNED:
+            return ""
+        return "before 4.4 a group that becomes empty writes no assignment epoch (KAFKA-20442)"
 
     def _without_runtime(self) -> str:
         if release_of(self.version) >= _FIRST_RUNTIME:

@@ -1,22 +1,29 @@
-"""The system under test: Kafka's own CoordinatorRuntime, driven by CoordinatorStore.tla's actions.
+"""The system under test: Kafka's own CoordinatorRuntime, driven by CoordinatorRuntime.tla.
 
 The runtime, its snapshots, its loader, the adapter of its watermark's listener and the publisher of
-elections are Kafka's. The partition's log, its replication and the shard's values are played in the
-bridge (java/runtime); nothing runs before an action names it.
+elections are Kafka's. The partition's log and its replication are played in the bridge
+(java/runtime); nothing runs before an action names it. The shard of CoordinatorStore.tla is played
+as well, that of CoordinatorGroups.tla is Kafka's GroupCoordinatorShard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
 from conformance.systems.external import AdapterChannel
+from conformance.systems.kafka import runtime_groups
 from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps
 from conformance.systems.protocol import Observation
 from conformance.tla import Fn, Value, make_function
+
+HAS_GROUPS = "FirstEpoch"
+"""The constant that only models of a runtime with groups have."""
 
 _KEYS = ("k1", "k2")
 _NO_BROKER = "none"
@@ -36,15 +43,26 @@ _STEPS: BridgeSteps = MappingProxyType(
 )
 """By action, the bridge's command and the members that take the action's arguments."""
 
-_Entry = tuple[str, int, int]
-_Values = tuple[int, ...]
+_Entry = tuple[Any, int]
+"""A record of the shard, as `ShardView.record` reads it, and its write."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardView:
+    """How the bridge's records and states of a shard are read."""
+
+    record: Callable[[Any, int], Mapping[Value, Value]]
+    """Key and value of a record of a write."""
+    memory: Callable[[Any], Value]
+    empty: Value
+    """The state of a shard whose log is empty."""
 
 
 class _BridgeShard(msgspec.Struct, frozen=True, array_like=True):
-    """An active shard as the bridge writes it; values are in the order of `_KEYS`."""
+    """An active shard as the bridge writes it."""
 
-    memory: _Values
-    snapshots: tuple[tuple[int, _Values], ...]
+    memory: Any
+    snapshots: tuple[tuple[int, Any], ...]
     written: int
     committed: int
     batch: tuple[_Entry, ...]
@@ -55,7 +73,7 @@ class _BridgeShard(msgspec.Struct, frozen=True, array_like=True):
 class _BridgeRuntime(msgspec.Struct, frozen=True, array_like=True):
     """A broker as the bridge writes it: RuntimeBroker.java."""
 
-    log: tuple[tuple[str, int, int, int, bool], ...]
+    log: tuple[tuple[Any, int, int, bool], ...]
     hw: int
     roles: tuple[tuple[bool, int], ...]
     state: str
@@ -79,7 +97,7 @@ _as_view = msgspec.json.Decoder(_BridgePartition).decode
 
 
 @cache
-def _observed(names: tuple[str, ...], text: bytes) -> Observation:
+def _observed(shards: ShardView, names: tuple[str, ...], text: bytes) -> Observation:
     view = _as_view(text)
     return Observation(
         {
@@ -89,7 +107,10 @@ def _observed(names: tuple[str, ...], text: bytes) -> Observation:
             "answers": view.answers,
             **{
                 name: make_function(
-                    {broker: of(seen) for broker, seen in zip(names, view.brokers, strict=True)}
+                    {
+                        broker: of(shards, seen)
+                        for broker, seen in zip(names, view.brokers, strict=True)
+                    }
                 )
                 for name, of in _OF_BROKER.items()
             },
@@ -97,34 +118,30 @@ def _observed(names: tuple[str, ...], text: bytes) -> Observation:
     )
 
 
-def _log(broker: _BridgeRuntime) -> Value:
+def _log(shards: ShardView, broker: _BridgeRuntime) -> Value:
     return tuple(
-        Fn(_record((key, value, write)) | {"epoch": epoch, "last": last})
-        for key, value, write, epoch, last in broker.log
+        Fn(_record(shards, (record, write)) | {"epoch": epoch, "last": last})
+        for record, write, epoch, last in broker.log
     )
 
 
-def _record(entry: _Entry) -> dict[Value, Value]:
-    return dict(zip(("key", "value", "write"), entry, strict=True))
+def _record(shards: ShardView, entry: _Entry) -> dict[Value, Value]:
+    record, write = entry
+    return {**shards.record(record, write), "write": write}
 
 
-def _store(values: Sequence[int]) -> Value:
-    return make_function(dict(zip(_KEYS, values, strict=True)))
-
-
-_FRESH = _BridgeShard((0, 0), ((0, (0, 0)),), 0, 0, (), (), ())
-"""Nobody asks a shard that is not active; a fresh one stands for it."""
-
-
-def _shard(broker: _BridgeRuntime) -> Value:
-    shard = broker.shard or _FRESH
+def _shard(shards: ShardView, broker: _BridgeRuntime) -> Value:
+    """Nobody asks a shard that is not active; a fresh one stands for it."""
+    shard = broker.shard
+    if shard is None:
+        return _fresh(shards.empty)
     return Fn(
         {
-            "memory": _store(shard.memory),
-            "snapshots": make_function({at: _store(values) for at, values in shard.snapshots}),
+            "memory": shards.memory(shard.memory),
+            "snapshots": make_function({at: shards.memory(seen) for at, seen in shard.snapshots}),
             "written": shard.written,
             "committed": shard.committed,
-            "batch": tuple(Fn(_record(entry)) for entry in shard.batch),
+            "batch": tuple(Fn(_record(shards, entry)) for entry in shard.batch),
             "joined": frozenset(shard.joined),
             "deferred": frozenset(
                 Fn({"at": at, "write": write}) for at, writes in shard.deferred for write in writes
@@ -133,20 +150,46 @@ def _shard(broker: _BridgeRuntime) -> Value:
     )
 
 
-_OF_BROKER: Mapping[str, Callable[[_BridgeRuntime], Value]] = MappingProxyType(
+def _fresh(empty: Value) -> Value:
+    return Fn(
+        {
+            "memory": empty,
+            "snapshots": make_function({0: empty}),
+            "written": 0,
+            "committed": 0,
+            "batch": (),
+            "joined": frozenset(),
+            "deferred": frozenset(),
+        }
+    )
+
+
+_OF_BROKER: Mapping[str, Callable[[ShardView, _BridgeRuntime], Value]] = MappingProxyType(
     {
         "log": _log,
-        "hw": lambda broker: broker.hw,
-        "roles": lambda broker: tuple(
+        "hw": lambda _, broker: broker.hw,
+        "roles": lambda _, broker: tuple(
             Fn({"load": load, "epoch": epoch}) for load, epoch in broker.roles
         ),
-        "state": lambda broker: broker.state,
-        "tenure": lambda broker: broker.tenure,
-        "loads": lambda broker: frozenset(broker.loads),
+        "state": lambda _, broker: broker.state,
+        "tenure": lambda _, broker: broker.tenure,
+        "loads": lambda _, broker: frozenset(broker.loads),
         "shard": _shard,
-        "listener": lambda broker: Fn(dict(zip(("kind", "number"), broker.listener, strict=True))),
+        "listener": lambda _, broker: Fn(
+            dict(zip(("kind", "number"), broker.listener, strict=True))
+        ),
     }
 )
+
+
+def _store(values: list[int]) -> Value:
+    return make_function(dict(zip(_KEYS, values, strict=True)))
+
+
+_STORE = ShardView(
+    lambda entry, _write: dict(zip(("key", "value"), entry, strict=True)), _store, _store([0, 0])
+)
+_GROUPS = ShardView(runtime_groups.record, runtime_groups.memory, runtime_groups.EMPTY)
 
 
 class KafkaRuntimeSystem(BridgedSystem):
@@ -155,9 +198,18 @@ class KafkaRuntimeSystem(BridgedSystem):
     variables = ("leader", "epoch", "deleted", *_OF_BROKER, "answers")
 
     def __init__(self, channel: AdapterChannel, constants: Mapping[str, Value]) -> None:
-        super().__init__(channel, constants, _STEPS, "runtime_view", _observed)
+        self._has_groups = HAS_GROUPS in constants
+        observed = partial(_observed, _GROUPS if self._has_groups else _STORE)
+        super().__init__(channel, constants, _STEPS, "runtime_view", observed)
         self._max_batch = constants["MaxBatch"]
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """Empty logs that nobody leads."""
-        self._run("runtime_reset", {"brokers": len(self._names), "max_batch": self._max_batch})
+        self._run(
+            "runtime_reset",
+            {
+                "brokers": len(self._names),
+                "max_batch": self._max_batch,
+                "groups": self._has_groups,
+            },
+        )

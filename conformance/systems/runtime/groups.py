@@ -54,6 +54,7 @@ _UNKNOWN_EPOCH = 1
 _PARTS: Mapping[RecordType, str] = MappingProxyType(
     {
         RecordType.CONSUMER_GROUP_METADATA: "Group",
+        RecordType.CONSUMER_GROUP_PARTITION_METADATA: "Attribute",
         RecordType.CONSUMER_GROUP_MEMBER_METADATA: "Member",
         RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: "Targets",
         RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: "Target",

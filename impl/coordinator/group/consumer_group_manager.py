@@ -496,6 +496,8 @@ class ConsumerGroupManager:
             group.remove_target_assignment(key.member_id)
         elif key.type is RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION:
             group.remove_resolved_regular_expression(key.member_id)
+        elif key.type is RecordType.CONSUMER_GROUP_PARTITION_METADATA:
+            return  # the hash of the topics takes its place (KAFKA-17747)
         elif (member := group.member(key.member_id)) is not None:
             _replay_departure(group, member, key.type)
 

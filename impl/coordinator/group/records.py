@@ -1,4 +1,4 @@
-"""The records of consumer groups in Kafka's binary layout: types 3, 5 to 8 and 16.
+"""The records of consumer groups in Kafka's binary layout: types 3 to 8 and 16.
 
 Source: GroupCoordinatorRecordHelpers, GroupCoordinatorRecordSerde and the schemas of
 ConsumerGroup*Key and ConsumerGroup*Value. A value is flexible (KIP-482): lengths are unsigned
@@ -34,6 +34,7 @@ class RecordType(IntEnum):
     """CoordinatorRecordType: the version of a key."""
 
     CONSUMER_GROUP_METADATA = 3
+    CONSUMER_GROUP_PARTITION_METADATA = 4
     CONSUMER_GROUP_MEMBER_METADATA = 5
     CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA = 6
     CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER = 7
@@ -292,6 +293,8 @@ def tombstones_of_group(group_id: str) -> tuple[CoordinatorRecord, ...]:
         CoordinatorRecord(_key(type, group_id), None)
         for type in (
             RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+            # Up to 4.0 a group had a record of its topics.
+            RecordType.CONSUMER_GROUP_PARTITION_METADATA,
             RecordType.CONSUMER_GROUP_METADATA,
         )
     )
@@ -399,6 +402,7 @@ def _read_partitions(reader: _FlexibleReader, otherwise: int) -> AssignmentEpoch
 
 _READERS: Mapping[RecordType, Callable[[ConsumerGroupKey, _FlexibleReader], object]] = {
     RecordType.CONSUMER_GROUP_METADATA: _read_group,
+    RecordType.CONSUMER_GROUP_PARTITION_METADATA: lambda _key, _reader: None,
     RecordType.CONSUMER_GROUP_MEMBER_METADATA: _read_member,
     RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: _read_targets,
     RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: _read_target,

@@ -19,7 +19,7 @@ from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.kafka import KafkaFactory, KafkaRuntimeSystem
 from conformance.systems.protocol import ActionRefused, Observation
-from conformance.tla import Action
+from conformance.tla import Action, Value
 from conformance.verdict import Verdict
 from tests.kafka_needed import jars_or_skip
 
@@ -47,7 +47,19 @@ def driven(context: Context) -> Iterator[KafkaRuntimeSystem]:
     system.close()
 
 
-def after(driven: KafkaRuntimeSystem, *steps: tuple[str | int, ...]) -> Observation:
+@pytest.fixture
+def group(context: Context) -> Iterator[KafkaRuntimeSystem]:
+    """The same with Kafka's shard of groups."""
+    jars_or_skip(NEWEST)
+    model = one_model("runtime/groups-1b")
+    bench = workbench(context, model, f"kafka-{NEWEST}", with_graph=False)
+    system = bench.make_system()
+    assert isinstance(system, KafkaRuntimeSystem)
+    yield system
+    system.close()
+
+
+def after(driven: KafkaRuntimeSystem, *steps: tuple[Value, ...]) -> Observation:
     """What is seen after these steps from the start."""
     driven.reset({})
     for name, *args in steps:
@@ -108,6 +120,49 @@ def test_a_refused_append_undoes_what_its_operation_changed(driven: KafkaRuntime
     assert seen["answers"] == ("error",)
 
 
+@pytest.mark.parametrize("model", ["groups-appends-1b", "groups-deleted-1b", "groups-2b"])
+def test_the_coordinator_of_groups_keeps_the_law(context: Context, model: str) -> None:
+    jars_or_skip(NEWEST)
+    bench = workbench(context, one_model(f"runtime/{model}"), f"kafka-{NEWEST}")
+    walks = make_suite(context, "walks", bench.graph, bench.prepared, walks=60, length=20)
+
+    result = replay(context, bench, walks)
+
+    assert result.verdict is Verdict.PASS
+    assert result.passed == 60
+
+
+def test_an_append_that_throws_after_the_log_has_it_leaves_no_coordinator(
+    group: KafkaRuntimeSystem,
+) -> None:
+    """The model boundary-groups-thrown: the batch that shows that the shard is out of sync was made
+    from the wrong state, and is in the log as well."""
+    first = (("Write", "b1", ("join", "m1"), "appended"), ("FlushBatch", "b1", "thrown"))
+    second = (("Write", "b1", ("join", "m2"), "appended"), ("FlushBatch", "b1", "appended"))
+    loads = (("CompleteLoad", "b1", 1),)
+
+    seen = after(group, *ACTIVE, *first, *second, *loads)
+
+    assert seen["state"]["b1"] == "FAILED"
+    assert seen["answers"] == ("error", "error")
+    owners = [
+        record["value"]
+        for record in seen["log"]["b1"]
+        if record["value"]["part"] == "Current" and record["value"]["holds"]
+    ]
+    assert [(owner["key"], owner["epoch"]) for owner in owners] == [("m1", 2), ("m2", 2)]
+
+
+def test_the_next_election_does_not_help(group: KafkaRuntimeSystem) -> None:
+    first = (("Write", "b1", ("join", "m1"), "appended"), ("FlushBatch", "b1", "thrown"))
+    second = (("Write", "b1", ("join", "m2"), "appended"), ("FlushBatch", "b1", "appended"))
+    again = (("Elect", "b1"), ("RunRole", "b1"), ("CompleteLoad", "b1", 2))
+
+    seen = after(group, *ACTIVE, *first, *second, ("CompleteLoad", "b1", 1), *again)
+
+    assert seen["state"]["b1"] == "FAILED"
+
+
 def test_a_step_without_its_event_is_refused(driven: KafkaRuntimeSystem) -> None:
     after(driven, *ACTIVE)
 
@@ -120,6 +175,8 @@ def test_a_step_without_its_event_is_refused(driven: KafkaRuntimeSystem) -> None
 def test_releases_before_the_runtime_do_not_take_its_models() -> None:
     assert "before 4.0" in KafkaFactory("3.8.1").cannot_take("CoordinatorStore", {})
     assert KafkaFactory("4.0.0").cannot_take("CoordinatorStore", {}) == ""
+    assert "KAFKA-20442" in KafkaFactory("4.3.0").cannot_take("CoordinatorGroups", {})
+    assert KafkaFactory("4.4.0").cannot_take("CoordinatorGroups", {}) == ""
 
 
 def test_what_a_patch_release_has_mended_leads_no_other_path_astray(context: Context) -> None:

@@ -21,6 +21,7 @@ import org.apache.kafka.image.TopicImage;
 /** The topics that groups read, as a coordinator's metadata image has them. */
 final class GroupTopics {
   private static final int ELSEWHERE = 2;
+  private static final String RUNTIME = "org.apache.kafka.coordinator.common.runtime.";
 
   /** Its partitions are `first`, `first` + 1, ... for the harness; so many of them at first. */
   record Topic(String name, Uuid id, int first, int size) {}
@@ -50,6 +51,15 @@ final class GroupTopics {
 
   MetadataImage image() {
     return image;
+  }
+
+  /** The image, its topics or the delta; 4.2 takes them in a coordinator's own view of them. */
+  Object as(Class<?> type, MetadataDelta delta) {
+    if (type.isInstance(image.topics())) {
+      return image.topics();
+    }
+    Object plain = type.getSimpleName().endsWith("MetadataImage") ? image : delta;
+    return type.isInstance(plain) ? plain : Kafka.make(Kafka.type(RUNTIME + "KRaft" + type.getSimpleName()), plain);
   }
 
   /** From all that there is to the sizes at first. */

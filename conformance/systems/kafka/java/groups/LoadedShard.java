@@ -73,6 +73,12 @@ final class LoadedShard implements LogReader {
     abstract Object builder();
 
     LogReader make() {
+      Object builder = runtimeBuilder();
+      return new LoadedShard(Kafka.call(builder, "build"), serde, text);
+    }
+
+    /** A builder that has all that it needs; a runtime gives it parts of its own. */
+    Object runtimeBuilder() {
       Object builder = builder();
       for (Method method : builder.getClass().getMethods()) {
         if (method.getName().startsWith("with")) {
@@ -80,7 +86,7 @@ final class LoadedShard implements LogReader {
               builder, method.getName(), part(Kafka.raw(method.getGenericParameterTypes()[0])));
         }
       }
-      return new LoadedShard(Kafka.call(builder, "build"), serde, text);
+      return builder;
     }
 
     private Object part(Class<?> type) {
@@ -108,17 +114,21 @@ final class LoadedShard implements LogReader {
   static final class OfGroups extends Maker {
     private static final String PACKAGE = COORDINATOR + "group.";
 
-    private final Object config =
-        Kafka.callStatic(Kafka.type(PACKAGE + "GroupCoordinatorConfig"), "fromProps", Map.of());
-    private final Object groupConfigs =
-        Kafka.wire(Kafka.type(PACKAGE + "GroupConfigManager"), this::groupConfig);
+    private final Object config;
+    private final Object groupConfigs;
 
     OfGroups() {
+      this(Map.of());
+    }
+
+    OfGroups(Map<String, String> properties) {
       super(
           "group.GroupCoordinatorRecordSerde",
           Kafka.make(Kafka.type(PACKAGE + "metrics.GroupCoordinatorMetrics")),
           "__consumer_offsets",
           StateText::ofGroups);
+      config = Kafka.callStatic(Kafka.type(PACKAGE + "GroupCoordinatorConfig"), "fromProps", properties);
+      groupConfigs = Kafka.wire(Kafka.type(PACKAGE + "GroupConfigManager"), this::groupConfig);
     }
 
     @Override

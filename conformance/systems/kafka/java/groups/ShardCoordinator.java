@@ -14,7 +14,6 @@ import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.image.MetadataDelta;
-import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.server.util.timer.Timer;
 import org.apache.kafka.server.util.timer.TimerTask;
 
@@ -24,7 +23,6 @@ import org.apache.kafka.server.util.timer.TimerTask;
  */
 final class ShardCoordinator implements Coordinator {
   private static final String PACKAGE = "org.apache.kafka.coordinator.group.";
-  private static final String RUNTIME = "org.apache.kafka.coordinator.common.runtime.";
 
   /** How the keys of members' timers begin; then come the group and the member. */
   private static final Map<String, Kind> OF_A_MEMBER =
@@ -74,16 +72,8 @@ final class ShardCoordinator implements Coordinator {
     return topics;
   }
 
-  /** The image, its topics or the delta; 4.2 takes them in a coordinator's own view of them. */
   private Object metadata(Class<?> type) {
-    MetadataImage image = topics.image();
-    if (type.isInstance(image.topics())) {
-      return image.topics();
-    }
-    Object plain = type.getSimpleName().endsWith("MetadataImage") ? image : delta;
-    return type.isInstance(plain)
-        ? plain
-        : Kafka.make(Kafka.type(RUNTIME + "KRaft" + type.getSimpleName()), plain);
+    return topics.as(type, delta);
   }
 
   private Object build() {

@@ -22,9 +22,10 @@ final class LedPartition implements InvocationHandler {
   record Batch(Object records, long end, int epoch, List<Record> contents) {}
 
   /** A record of the log; `time` is its timestamp. */
-  record Record(StoreShard.Entry entry, long time) {}
+  record Record(Object entry, long time) {}
 
   private final Object config;
+  private final ShardKind kind;
   private List<Batch> batches = new ArrayList<>();
   private int leaderEpoch = FOLLOWS;
   private long highWatermark;
@@ -33,8 +34,9 @@ final class LedPartition implements InvocationHandler {
   /** What comes of the next append: "appended", "refused", or "thrown" after it. */
   String result = "appended";
 
-  LedPartition(Object config) {
+  LedPartition(Object config, ShardKind kind) {
     this.config = config;
+    this.kind = kind;
   }
 
   List<Batch> batches() {
@@ -116,8 +118,8 @@ final class LedPartition implements InvocationHandler {
     return new Batch(own, end() + count, leaderEpoch, contents);
   }
 
-  private static StoreShard.Entry entry(Object record) {
-    return StoreShard.entry(
+  private Object entry(Object record) {
+    return kind.record(
         (ByteBuffer) Kafka.call(record, "key"), (ByteBuffer) Kafka.call(record, "value"));
   }
 

@@ -16,16 +16,19 @@ final class LoadedLog {
   private final Object loader;
   private List<LedPartition.Batch> contents = List.of();
 
+  /** Says what the log's records are. */
+  ShardKind kind;
+
   LoadedLog(File folder) {
     topic = new OffsetsTopic(folder);
     loader = CoordinatorLoaders.over(topic.process, deserializer());
   }
 
-  private static Object deserializer() {
+  private Object deserializer() {
     return Kafka.play(
         Kafka.type("org.apache.kafka.coordinator.common.runtime.Deserializer"),
         (proxy, method, arguments) ->
-            StoreShard.entry((ByteBuffer) arguments[0], (ByteBuffer) arguments[1]));
+            kind.record((ByteBuffer) arguments[0], (ByteBuffer) arguments[1]));
   }
 
   OffsetsTopic topic() {

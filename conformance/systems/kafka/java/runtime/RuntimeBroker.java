@@ -1,6 +1,7 @@
 package kconform;
 
 import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.lang.reflect.Type;
 import java.time.Duration;
@@ -28,6 +29,7 @@ final class RuntimeBroker {
 
   final LedPartition partition;
   private final int maxBatch;
+  private final ShardKind shards;
   private final Virtual.Clock clock;
   private final EventQueue events = new EventQueue();
   private final GroupTimers timers = new GroupTimers();
@@ -41,9 +43,11 @@ final class RuntimeBroker {
   RuntimeBroker(LedPartition partition, LoadedLog log, int maxBatch, Virtual.Clock clock) {
     this.partition = partition;
     this.maxBatch = maxBatch;
+    shards = log.kind;
     this.clock = clock;
     loads = new PendingLoads(log, partition, this::tenure);
     runtime = build();
+    shards.prepare(runtime);
   }
 
   private Object build() {
@@ -87,7 +91,7 @@ final class RuntimeBroker {
       case "CoordinatorEventProcessor" -> Kafka.play(raw, events);
       case "PartitionWriter" -> Kafka.play(raw, partition);
       case "CoordinatorLoader" -> Kafka.play(raw, loads);
-      case "CoordinatorShardBuilderSupplier" -> Kafka.play(raw, (proxy, method, arguments) -> shardBuilder());
+      case "CoordinatorShardBuilderSupplier" -> Kafka.play(raw, (proxy, method, arguments) -> shards.builder());
       case "Serializer" -> Kafka.play(raw, (proxy, method, arguments) -> serialize(method.getName(), arguments[0]));
       case "Compression" -> COMPRESSION;
       case "CoordinatorMetrics" -> METRICS;
@@ -103,38 +107,22 @@ final class RuntimeBroker {
       Kafka.make(Kafka.type("org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics"));
 
   private Object serialize(String method, Object record) {
-    StoreShard.Entry entry = (StoreShard.Entry) record;
     if (method.equals("serializeKey")) {
-      serialized.add(new LedPartition.Record(entry, clock.milliseconds()));
-      return StoreShard.key(entry);
+      serialized.add(new LedPartition.Record(record, clock.milliseconds()));
+      return shards.key(record);
     }
-    return StoreShard.value(entry);
-  }
-
-  private static Object shardBuilder() {
-    SnapshotRegistry[] registry = new SnapshotRegistry[1];
-    return Kafka.play(
-        Kafka.type(PACKAGE + "CoordinatorShardBuilder"),
-        (proxy, method, arguments) -> {
-          if (method.getName().equals("build")) {
-            return Kafka.play(Kafka.type(PACKAGE + "CoordinatorShard"), new StoreShard(registry[0]));
-          }
-          if (arguments[0] instanceof SnapshotRegistry given) {
-            registry[0] = given;
-          }
-          return proxy;
-        });
+    return shards.value(record);
   }
 
   // ---- steps -------------------------------------------------------------------------------
 
   /** Queues a write whose name is its number, and runs its event. */
-  CompletableFuture<?> write(String kind, int number, String result) {
+  CompletableFuture<?> write(JsonNode kind, int number, String result) {
     partition.result = result;
     Object operation =
         Kafka.play(
             Kafka.type(PACKAGE + "CoordinatorRuntime$CoordinatorWriteOperation"),
-            (proxy, method, arguments) -> result(kind, number, arguments[0]));
+            (proxy, method, arguments) -> shards.write(arguments[0], kind, number, maxBatch));
     Object future =
         Kafka.wireCall(
             runtime,
@@ -153,17 +141,11 @@ final class RuntimeBroker {
     return (CompletableFuture<?>) future;
   }
 
-  private Object result(String kind, int number, Object shard) {
-    List<StoreShard.Entry> entries = store(shard).write(kind, number, maxBatch);
-    boolean replay = !StoreShard.changesMemoryItself(kind);
-    return Kafka.make(Kafka.type(PACKAGE + "CoordinatorResult"), entries, number, null, replay, true);
-  }
-
   /** The linger timer, or the adaptive event that closes the batch. */
   void flush(String result) {
     partition.result = result;
     for (TimerTask task : timers.pending()) {
-      if (!isTimeOut(task)) {
+      if (!isTimeOut(task) && !Kafka.has(task, "val$key")) { // those with a key are the shard's own
         timers.fire(task);
       }
     }
@@ -223,10 +205,6 @@ final class RuntimeBroker {
     return context == null ? 0 : Math.max((int) Kafka.get(context, "epoch"), 0);
   }
 
-  private static StoreShard store(Object shard) {
-    return (StoreShard) java.lang.reflect.Proxy.getInvocationHandler(shard);
-  }
-
   /** [log, high watermark, roles, state, tenure, loads, shard, listener]. */
   void view(JsonGenerator out) throws IOException {
     Object context = context();
@@ -260,7 +238,8 @@ final class RuntimeBroker {
       int left = batch.contents().size();
       for (LedPartition.Record record : batch.contents()) {
         out.writeStartArray();
-        entry(out, record);
+        shards.entry(out, record.entry());
+        out.writeNumber(write(record));
         out.writeNumber(batch.epoch());
         out.writeBoolean(--left == 0);
         out.writeEndArray();
@@ -269,12 +248,9 @@ final class RuntimeBroker {
     out.writeEndArray();
   }
 
-  /** Key, value, and the write: a record's timestamp is its write's number. */
-  private static void entry(JsonGenerator out, LedPartition.Record record) throws IOException {
-    StoreShard.Entry entry = record.entry();
-    out.writeString(entry.key());
-    out.writeNumber(entry.value() == null ? StoreShard.TOMBSTONE : entry.value());
-    out.writeNumber(record.time() - Virtual.Clock.START);
+  /** A record's timestamp is its write's number. */
+  private static long write(LedPartition.Record record) {
+    return record.time() - Virtual.Clock.START;
   }
 
   private static void numbers(JsonGenerator out, Collection<? extends Number> numbers) throws IOException {
@@ -288,15 +264,15 @@ final class RuntimeBroker {
   /** [memory, snapshots, written, committed, batch, joined, deferred]. */
   private void shard(JsonGenerator out, Object context) throws IOException {
     Object coordinator = Kafka.get(context, "coordinator");
-    StoreShard store = store(Kafka.call(coordinator, "coordinator"));
+    Object store = Kafka.call(coordinator, "coordinator");
     SnapshotRegistry registry = (SnapshotRegistry) Kafka.get(coordinator, "snapshotRegistry");
     out.writeStartArray();
-    numbers(out, store.latest());
+    shards.memory(out, store, SnapshotRegistry.LATEST_EPOCH);
     out.writeStartArray();
     for (long offset : registry.epochsList()) {
       out.writeStartArray();
       out.writeNumber(offset);
-      numbers(out, store.at(offset));
+      shards.memory(out, store, offset);
       out.writeEndArray();
     }
     out.writeEndArray();
@@ -320,7 +296,8 @@ final class RuntimeBroker {
     out.writeStartArray();
     for (LedPartition.Record record : contents(batch)) {
       out.writeStartArray();
-      entry(out, record);
+      shards.entry(out, record.entry());
+      out.writeNumber(write(record));
       out.writeEndArray();
     }
     out.writeEndArray();

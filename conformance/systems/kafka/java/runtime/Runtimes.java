@@ -24,6 +24,7 @@ final class Runtimes {
   private final CoordinatorElections elections;
   private final Map<Integer, RuntimeBroker> brokers = new LinkedHashMap<>();
   private final List<CompletableFuture<?>> answers = new ArrayList<>();
+  private CoordinatedGroup group;
   private Virtual.Clock clock;
   private int leader;
   private int epoch;
@@ -37,8 +38,8 @@ final class Runtimes {
   /** Runs a command; its value as JSON. */
   String run(String name, JsonNode command) throws IOException {
     switch (name) {
-      case "runtime_reset" -> reset(command.get("brokers").asInt(), command.get("max_batch").asInt());
-      case "runtime_write" -> write(of(command), command.get("kind").asText(), command.get("result").asText());
+      case "runtime_reset" -> reset(command);
+      case "runtime_write" -> write(of(command), command.get("kind"), command.get("result").asText());
       case "runtime_flush" -> of(command).flush(command.get("result").asText());
       case "runtime_time_out" -> timeOut(command.get("write").asInt());
       case "runtime_advance" -> of(command).partition.advance(command.get("offset").asLong());
@@ -61,7 +62,9 @@ final class Runtimes {
   }
 
   /** Empty logs that nobody leads. */
-  private void reset(int count, int maxBatch) {
+  private void reset(JsonNode command) {
+    int maxBatch = command.get("max_batch").asInt();
+    log.kind = kind(command.path("groups").asBoolean());
     clock = new Virtual.Clock();
     leader = NOBODY;
     epoch = 0;
@@ -70,19 +73,30 @@ final class Runtimes {
     brokers.clear();
     elections.reset();
     Object config = config(maxBatch);
-    for (int id = 1; id <= count; id++) {
-      brokers.put(id, new RuntimeBroker(new LedPartition(config), log, maxBatch, clock));
+    for (int id = 1; id <= command.get("brokers").asInt(); id++) {
+      LedPartition partition = new LedPartition(config, log.kind);
+      brokers.put(id, new RuntimeBroker(partition, log, maxBatch, clock));
     }
   }
 
   private Object config(int maxBatch) {
     Object config = Kafka.call(log.topic().log(), "config");
     Map<Object, Object> values = new HashMap<>((Map<?, ?>) Kafka.call(config, "originals"));
-    values.put("max.message.bytes", String.valueOf(StoreShard.batchBytes(maxBatch)));
+    values.put("max.message.bytes", String.valueOf(log.kind.batchBytes(maxBatch)));
     return Kafka.make(config.getClass(), values);
   }
 
-  private void write(RuntimeBroker broker, String kind, String result) {
+  private ShardKind kind(boolean hasGroups) {
+    if (!hasGroups) {
+      return new StoreShard.Kind();
+    }
+    if (group == null) {
+      group = new CoordinatedGroup(log.topic().process);
+    }
+    return group;
+  }
+
+  private void write(RuntimeBroker broker, JsonNode kind, String result) {
     clock.sleep(1);
     answers.add(broker.write(kind, answers.size() + 1, result));
   }

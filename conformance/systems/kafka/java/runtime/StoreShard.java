@@ -1,5 +1,8 @@
 package kconform;
 
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
@@ -39,13 +42,8 @@ final class StoreShard implements InvocationHandler {
     values = new TimelineHashMap<>(registry, 2);
   }
 
-  /** max.message.bytes: so many records of plain size fill a batch. */
-  static int batchBytes(int records) {
-    return 61 + (int) (ESTIMATED * records * KEY_BYTES);
-  }
-
   /** What a write of a kind does (StoreRecords): its records; some kinds change the store at once. */
-  List<Entry> write(String kind, int number, int maxBatch) {
+  private List<Entry> write(String kind, int number, int maxBatch) {
     List<Entry> entries = new ArrayList<>();
     switch (kind) {
       case "nothing" -> {}
@@ -61,7 +59,7 @@ final class StoreShard implements InvocationHandler {
   }
 
   /** replayRecords = false. */
-  static boolean changesMemoryItself(String kind) {
+  private static boolean changesMemoryItself(String kind) {
     return kind.equals("direct") || kind.equals("large");
   }
 
@@ -71,16 +69,6 @@ final class StoreShard implements InvocationHandler {
     } else {
       values.put(entry.key, entry.value);
     }
-  }
-
-  /** The values at an offset, in the order of KEYS. */
-  List<Integer> at(long offset) {
-    return KEYS.stream().map(key -> orTombstone(values.get(key, offset))).toList();
-  }
-
-  /** The values now. */
-  List<Integer> latest() {
-    return KEYS.stream().map(key -> orTombstone(values.get(key))).toList();
   }
 
   private static int orTombstone(Integer value) {
@@ -98,14 +86,6 @@ final class StoreShard implements InvocationHandler {
 
   // ---- bytes -------------------------------------------------------------------------------
 
-  static byte[] key(Entry entry) {
-    return padded(entry.key, KEY_BYTES);
-  }
-
-  static byte[] value(Entry entry) {
-    return entry.value == null ? null : padded(String.valueOf(entry.value), entry.bytes);
-  }
-
   private static byte[] padded(String text, int bytes) {
     byte[] padded = new byte[Math.max(bytes, text.length())];
     Arrays.fill(padded, (byte) ' ');
@@ -114,12 +94,81 @@ final class StoreShard implements InvocationHandler {
     return padded;
   }
 
-  static Entry entry(ByteBuffer key, ByteBuffer value) {
-    Integer number = value == null ? null : Integer.valueOf(text(value));
-    return new Entry(text(key), number, value == null ? 0 : value.remaining());
-  }
-
   private static String text(ByteBuffer bytes) {
     return StandardCharsets.US_ASCII.decode(bytes.duplicate()).toString().trim();
+  }
+
+  /** Shards of this kind. */
+  static final class Kind implements ShardKind {
+    private static final String PACKAGE = "org.apache.kafka.coordinator.common.runtime.";
+
+    @Override
+    public Object builder() {
+      SnapshotRegistry[] registry = new SnapshotRegistry[1];
+      return Kafka.play(
+          Kafka.type(PACKAGE + "CoordinatorShardBuilder"),
+          (proxy, method, arguments) -> {
+            if (method.getName().equals("build")) {
+              return Kafka.play(Kafka.type(PACKAGE + "CoordinatorShard"), new StoreShard(registry[0]));
+            }
+            if (arguments[0] instanceof SnapshotRegistry given) {
+              registry[0] = given;
+            }
+            return proxy;
+          });
+    }
+
+    @Override
+    public int batchBytes(int records) {
+      return 61 + (int) (ESTIMATED * records * KEY_BYTES);
+    }
+
+    private static StoreShard of(Object shard) {
+      return (StoreShard) java.lang.reflect.Proxy.getInvocationHandler(shard);
+    }
+
+    @Override
+    public Object write(Object shard, JsonNode kind, int number, int maxBatch) {
+      List<Entry> entries = of(shard).write(kind.asText(), number, maxBatch);
+      boolean replay = !changesMemoryItself(kind.asText());
+      return Kafka.make(Kafka.type(PACKAGE + "CoordinatorResult"), entries, number, null, replay, true);
+    }
+
+    @Override
+    public byte[] key(Object record) {
+      return padded(((Entry) record).key, KEY_BYTES);
+    }
+
+    @Override
+    public byte[] value(Object record) {
+      Entry entry = (Entry) record;
+      return entry.value == null ? null : padded(String.valueOf(entry.value), entry.bytes);
+    }
+
+    @Override
+    public Object record(ByteBuffer key, ByteBuffer value) {
+      Integer number = value == null ? null : Integer.valueOf(text(value));
+      return new Entry(text(key), number, value == null ? 0 : value.remaining());
+    }
+
+    /** [key, value]. */
+    @Override
+    public void entry(JsonGenerator out, Object record) throws IOException {
+      Entry entry = (Entry) record;
+      out.writeStartArray();
+      out.writeString(entry.key);
+      out.writeNumber(orTombstone(entry.value));
+      out.writeEndArray();
+    }
+
+    /** The values, in the order of KEYS. */
+    @Override
+    public void memory(JsonGenerator out, Object shard, long offset) throws IOException {
+      out.writeStartArray();
+      for (String key : KEYS) {
+        out.writeNumber(orTombstone(of(shard).values.get(key, offset)));
+      }
+      out.writeEndArray();
+    }
   }
 }

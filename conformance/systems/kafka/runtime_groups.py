@@ -1,0 +1,126 @@
+"""The group coordinator's shard as the bridge writes it, as values of CoordinatorGroups.tla.
+
+CoordinatedGroup.java says what the arrays are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from conformance.tla import Value, make_function, make_record
+
+_PARTITION = (1, 0)
+_OFFSET_KEY = "p"
+_NO_KEYS = make_function({})
+_EMPTY: Mapping[str, Value] = {
+    "kind": "None",
+    "metadata": 0,
+    "members": _NO_KEYS,
+    "targets": 0,
+    "target": _NO_KEYS,
+    "statics": _NO_KEYS,
+    "owners": _NO_KEYS,
+    "helpers": frozenset(),
+    "attributes": _NO_KEYS,
+    "sharing": 0,
+    "offsets": _NO_KEYS,
+    "pending": _NO_KEYS,
+    "failed": "",
+}
+EMPTY: Value = make_record(**_EMPTY)
+"""A group that nobody has heard of (EmptyLoad)."""
+
+
+class _Entry(msgspec.Struct, frozen=True, array_like=True):
+    """A record; an offset has no part."""
+
+    part: str
+    member: str
+    value: int
+    epoch: int
+    holds: bool
+
+
+class _DescribedMember(msgspec.Struct, frozen=True, array_like=True):
+    name: str
+    epoch: int
+    holds: bool
+    target: int
+
+
+class _DescribedGroup(msgspec.Struct, frozen=True, array_like=True):
+    epoch: int
+    assignment_epoch: int
+    members: tuple[_DescribedMember, ...]
+    owner: int
+
+
+class _State(msgspec.Struct, frozen=True, array_like=True):
+    group: _DescribedGroup | None
+    offset: int
+
+
+def record(sent: Any, write: int) -> Mapping[Value, Value]:
+    """Key and value of a record."""
+    entry = msgspec.convert(sent, _Entry)
+    is_offset = not entry.part
+    type, key = ("Offset", _OFFSET_KEY) if is_offset else ("Consumer", entry.member)
+    return {
+        "key": (type, entry.part, key),
+        "value": make_record(
+            type=type,
+            part=entry.part,
+            key=key,
+            value=entry.value,
+            epoch=entry.epoch,
+            holds=_partitions(entry.holds),
+            gives=frozenset(),
+            helps=frozenset(),
+            instance="",
+            process="",
+            simple=False,
+            producer=0,
+            at=write if is_offset else 0,
+        ),
+    }
+
+
+def memory(sent: Any) -> Value:
+    """The state of the group."""
+    state = msgspec.convert(sent, _State)
+    fields: dict[str, Value] = {} if state.group is None else _group(state.group)
+    if state.offset >= 0:
+        offset = make_record(value=state.offset, at=state.offset)
+        fields["offsets"] = make_function({_OFFSET_KEY: offset})
+    return make_record(**{**_EMPTY, **fields})
+
+
+def _group(group: _DescribedGroup) -> dict[str, Value]:
+    return {
+        "kind": "Consumer",
+        "metadata": group.epoch,
+        "targets": group.assignment_epoch,
+        "members": make_function({member.name: _member(member) for member in group.members}),
+        "target": make_function({member.name: member.target for member in group.members}),
+        "owners": make_function({} if group.owner < 0 else {_PARTITION: group.owner}),
+    }
+
+
+def _member(member: _DescribedMember) -> Value:
+    return make_record(
+        metadata=1,
+        instance="",
+        process="",
+        current=1,
+        epoch=member.epoch,
+        holds=_partitions(member.holds),
+        gives=frozenset(),
+        helps=frozenset(),
+    )
+
+
+def _partitions(holds: bool) -> frozenset[Value]:
+    return frozenset({_PARTITION}) if holds else frozenset()
