@@ -172,9 +172,10 @@ LogsLoad == \A b \in Brokers : IsLoaded(Load(log[b]))
 BehindTheGroup ==
   \E b \in Brokers : \E m \in MembersOf(shard[b].memory) :
     shard[b].memory.members[m].epoch < shard[b].memory.metadata
-Upgraded == \E b \in Brokers : {"m1", "m2"} \subseteq MembersOf(shard[b].memory)
-DowngradedWithOffset ==
-  \E b \in Brokers : IsClassic(shard[b].memory) /\ shard[b].memory.offsets # Nothing
+UpgradedWithOffset ==
+  \E b \in Brokers :
+    {"m1", "m2"} \subseteq MembersOf(shard[b].memory) /\ shard[b].memory.offsets # Nothing
+Downgraded == \E b \in Brokers : IsClassic(shard[b].memory) /\ shard[b].memory.metadata > 2
 OffsetWithoutMembers ==
   \E b \in Brokers : shard[b].memory.offsets # Nothing /\ MembersOf(shard[b].memory) = {}
 ===============================================================================

@@ -44,11 +44,11 @@ _STEPS: BridgeSteps = MappingProxyType(
 """By action, the bridge's command and the members that take the action's arguments."""
 
 _Entry = tuple[Any, int]
-"""A record of the shard, as `ShardView.record` reads it, and its write."""
+"""A record of the shard, as `BridgedShards.record` reads it, and its write."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShardView:
+class BridgedShards:
     """How the bridge's records and states of a shard are read."""
 
     record: Callable[[Any, int], Mapping[Value, Value]]
@@ -97,7 +97,7 @@ _as_view = msgspec.json.Decoder(_BridgePartition).decode
 
 
 @cache
-def _observed(shards: ShardView, names: tuple[str, ...], text: bytes) -> Observation:
+def _observed(shards: BridgedShards, names: tuple[str, ...], text: bytes) -> Observation:
     view = _as_view(text)
     return Observation(
         {
@@ -118,19 +118,19 @@ def _observed(shards: ShardView, names: tuple[str, ...], text: bytes) -> Observa
     )
 
 
-def _log(shards: ShardView, broker: _BridgeRuntime) -> Value:
+def _log(shards: BridgedShards, broker: _BridgeRuntime) -> Value:
     return tuple(
         Fn(_record(shards, (record, write)) | {"epoch": epoch, "last": last})
         for record, write, epoch, last in broker.log
     )
 
 
-def _record(shards: ShardView, entry: _Entry) -> dict[Value, Value]:
+def _record(shards: BridgedShards, entry: _Entry) -> dict[Value, Value]:
     record, write = entry
     return {**shards.record(record, write), "write": write}
 
 
-def _shard(shards: ShardView, broker: _BridgeRuntime) -> Value:
+def _shard(shards: BridgedShards, broker: _BridgeRuntime) -> Value:
     """Nobody asks a shard that is not active; a fresh one stands for it."""
     shard = broker.shard
     if shard is None:
@@ -164,7 +164,7 @@ def _fresh(empty: Value) -> Value:
     )
 
 
-_OF_BROKER: Mapping[str, Callable[[ShardView, _BridgeRuntime], Value]] = MappingProxyType(
+_OF_BROKER: Mapping[str, Callable[[BridgedShards, _BridgeRuntime], Value]] = MappingProxyType(
     {
         "log": _log,
         "hw": lambda _, broker: broker.hw,
@@ -186,10 +186,10 @@ def _store(values: list[int]) -> Value:
     return make_function(dict(zip(_KEYS, values, strict=True)))
 
 
-_STORE = ShardView(
+_STORE = BridgedShards(
     lambda entry, _write: dict(zip(("key", "value"), entry, strict=True)), _store, _store([0, 0])
 )
-_GROUPS = ShardView(runtime_groups.record, runtime_groups.memory, runtime_groups.EMPTY)
+_GROUPS = BridgedShards(runtime_groups.record, runtime_groups.memory, runtime_groups.EMPTY)
 
 
 class KafkaRuntimeSystem(BridgedSystem):

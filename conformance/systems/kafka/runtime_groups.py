@@ -34,7 +34,7 @@ EMPTY: Value = make_record(**_EMPTY)
 """A group that nobody has heard of (EmptyLoad)."""
 
 
-class _Entry(msgspec.Struct, frozen=True, array_like=True):
+class _LoggedEntry(msgspec.Struct, frozen=True, array_like=True):
     """A record; an offset has no part."""
 
     part: str
@@ -65,7 +65,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
 
 def record(sent: Any, write: int) -> Mapping[Value, Value]:
     """Key and value of a record."""
-    entry = msgspec.convert(sent, _Entry)
+    entry = msgspec.convert(sent, _LoggedEntry)
     is_offset = not entry.part
     type, key = ("Offset", _OFFSET_KEY) if is_offset else ("Consumer", entry.member)
     return {
