@@ -280,6 +280,9 @@ HandleEpochRequest ==
                     ELSE [a EXCEPT !.epoch = end.epoch, !.endOffset = end.offset]
   /\ UNCHANGED <<broker, logs, fetch, calls, ghosts>>
 
+\* What was answered before the mark is of the log as it was (Kafka takes it).
+IsLate(m) == m.overtaken
+
 \* An answer to a question of another epoch is dropped.
 ResponseIsOfEpoch(m) == m.currentLeaderEpoch = fetchEpoch
 
@@ -298,7 +301,7 @@ TruncatesTo(state) ==
 ProcessEpochResponse ==
   /\ channel.type = "EpochResponse"
   /\ channel' = NoMessage
-  /\ IF fetchState # "Truncating" \/ ~ResponseIsOfEpoch(channel) \/ channel.overtaken
+  /\ IF fetchState # "Truncating" \/ ~ResponseIsOfEpoch(channel) \/ IsLate(channel)
      THEN UNCHANGED <<copies, fetch>>
      ELSE CASE channel.error = "NONE" ->
                  TruncatesTo(OffsetTruncationState(WithOffset(future, fetchOffset), channel))
@@ -330,8 +333,9 @@ HandleFetch ==
   /\ UNCHANGED <<broker, logs, fetch, calls, ghosts>>
 
 \* ReplicaAlterLogDirsThread.processPartitionData: the records, then the high watermark.
+FetchedRecords(m) == m.records \* Kafka reads them off the current log's file when it appends them
 WithFetchedData(r, m) ==
-  LET appended == AppendRecords(r, m.records)
+  LET appended == AppendRecords(r, FetchedRecords(m))
   IN  [appended EXCEPT
          !.hw = FollowerHighWatermark(m.highWatermark, appended.logStart, LogEnd(appended))]
 

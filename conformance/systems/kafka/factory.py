@@ -21,6 +21,7 @@ from conformance.systems.kafka.consumer_commits import KafkaCommitsSystem
 from conformance.systems.kafka.consumer_positions import KafkaPositionsSystem
 from conformance.systems.kafka.consumer_topics import KafkaTopicsSystem
 from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaConsumerGroupSystem
+from conformance.systems.kafka.directories import KafkaDirectoriesSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
@@ -60,6 +61,7 @@ _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "S
 _PRODUCER = "TransactionManager"
 _COMPACTION = "LogCompaction"
 _STORAGE = "LogStorage"
+_DIRECTORIES = "DirectoryMove"
 _COMMITS = "ConsumerCommits"
 _POSITIONS = "ConsumerPositions"
 _TOPICS = "ConsumerTopics"
@@ -77,6 +79,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "BatchErrors": _PRODUCER,
     "KeepsLastBatch": _COMPACTION,
     "RetainedRecords": _STORAGE,
+    "DirectoryFailures": _DIRECTORIES,
     "Malformed": _MIXED_GROUPS,
     "AutoCommit": _COMMITS,
     "GroupAssigns": _POSITIONS,
@@ -102,6 +105,7 @@ KafkaDriven = (
     | KafkaProducerSystem
     | KafkaCompactionSystem
     | KafkaStorageSystem
+    | KafkaDirectoriesSystem
     | KafkaCommitsSystem
     | KafkaPositionsSystem
     | KafkaTopicsSystem
@@ -244,7 +248,7 @@ class KafkaFactory:
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
-        if specification in (_TRANSACTIONAL_LOG, _STORAGE, *_OF_CONSUMERS):
+        if specification in (_TRANSACTIONAL_LOG, _STORAGE, _DIRECTORIES, *_OF_CONSUMERS):
             return ""
         if specification == _PRODUCER:
             return self._without_version_2(constants)
@@ -421,6 +425,7 @@ _SHARE_COMMANDS: Final = (
 
 _PRODUCER_COMMANDS: Final = ({"command": "producer_reset", "version2": False},)
 _COMPACTION_COMMANDS: Final = ({"command": "compaction_reset", "replicas": 1, "leader": 1},)
+_DIRECTORIES_COMMANDS: Final = ({"command": "directories_reset"},)
 _STORAGE_COMMANDS: Final = ({"command": "storage_reset", "segment": 1, "retained": -1},)
 _COMMITS_COMMANDS: Final = ({"command": "commits_reset", "auto_commit": True},)
 _TOPICS_COMMANDS: Final = (
@@ -447,6 +452,7 @@ _AllBridged = (
     | KafkaProducerSystem
     | KafkaCompactionSystem
     | KafkaStorageSystem
+    | KafkaDirectoriesSystem
     | KafkaCommitsSystem
     | KafkaPositionsSystem
     | KafkaTopicsSystem
@@ -460,6 +466,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _PRODUCER: (KafkaProducerSystem, _PRODUCER_COMMANDS),
     _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),
     _STORAGE: (KafkaStorageSystem, _STORAGE_COMMANDS),
+    _DIRECTORIES: (KafkaDirectoriesSystem, _DIRECTORIES_COMMANDS),
     _COMMITS: (KafkaCommitsSystem, _COMMITS_COMMANDS),
     _POSITIONS: (KafkaPositionsSystem, _POSITIONS_COMMANDS),
     _TOPICS: (KafkaTopicsSystem, _TOPICS_COMMANDS),

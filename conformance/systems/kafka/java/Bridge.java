@@ -48,6 +48,7 @@ public final class Bridge {
   private final TransactionalProducer producer = new TransactionalProducer();
   private CompactedLogs compactedLogs;
   private StorageEvents storageEvents;
+  private DirectoryMoves directoryMoves;
   private final ConsumerCommits commits = new ConsumerCommits();
   private final ConsumerPositions positions = new ConsumerPositions();
   private final ConsumerTopics topics = new ConsumerTopics();
@@ -159,6 +160,9 @@ public final class Bridge {
     if (name.startsWith(CompactedLogs.PREFIX)) {
       return compactedLogs().run(name, command);
     }
+    if (name.startsWith(DirectoryMoves.PREFIX)) {
+      return directoryMoves().run(name, command);
+    }
     if (name.startsWith(StorageEvents.PREFIX)) {
       return storageEvents().run(name, command);
     }
@@ -248,6 +252,13 @@ public final class Bridge {
       compactedLogs = new CompactedLogs(folder);
     }
     return compactedLogs;
+  }
+
+  private DirectoryMoves directoryMoves() {
+    if (directoryMoves == null) {
+      directoryMoves = new DirectoryMoves(folder);
+    }
+    return directoryMoves;
   }
 
   private StorageEvents storageEvents() {

@@ -360,8 +360,15 @@ final class BrokerProcess {
     if (log != null) {
       DiskLog.closeFiles(log);
     }
+    unlock();
+  }
+
+  /** Gives up the locks of the log directories; Kafka gives up that of one that fails. */
+  void unlock() {
     for (Object lock : Kafka.each(Kafka.get(logManager, "dirLocks"))) {
-      Kafka.call(lock, "destroy");
+      if (((java.nio.channels.Channel) Kafka.get(lock, "channel")).isOpen()) {
+        Kafka.call(lock, "destroy");
+      }
     }
   }
 

@@ -275,6 +275,9 @@ final class Kafka {
     if (value == null || wanted.isInstance(value)) {
       return value;
     }
+    if (wanted == scala.collection.immutable.Map.class && value instanceof Map<?, ?> map) {
+      return scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(map));
+    }
     if (scala.collection.Map.class.isAssignableFrom(wanted) && value instanceof Map<?, ?> map) {
       return CollectionConverters.asScala(map);
     }

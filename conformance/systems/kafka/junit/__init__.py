@@ -76,7 +76,7 @@ def junit_test(
 
 def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     """The scene that says the behaviour. Unsayable if there is none."""
-    if "fetchState" in behaviour.variables:
+    if "fetchState" in behaviour.variables and "unadded" not in behaviour.variables:
         return ReplicaScene.of(behaviour)
     if "rec" in behaviour.variables:
         return ShareScene.of(behaviour, constants)

@@ -50,17 +50,18 @@ final class GroupRequests {
     ApiMessage body = header.apiKey().messageType.newRequest();
     body.read(new ByteBufferAccessor(frame), header.apiVersion());
     if (body instanceof OffsetCommitRequestData commit) {
-      commit.topics().forEach(GroupRequests::identify);
+      commit.topics().stream().filter(topic -> topic.name().equals(Metadata.TOPIC)).forEach(GroupRequests::identify);
     }
     String method = METHODS.get(header.apiKey());
     waiting.put(number, new Request(header, call(coordinator, method, context(header), body)));
   }
 
   /** As KafkaApis does from 4.1 on with a topic that is named, and not given by its id. */
-  private static void identify(OffsetCommitRequestData.OffsetCommitRequestTopic topic) {
-    if (Kafka.has(topic, "topicId") && topic.name().equals(Metadata.TOPIC)) {
+  static <T> T identify(T topic) {
+    if (Kafka.has(topic, "topicId")) {
       Kafka.call(topic, "setTopicId", Metadata.TOPIC_ID);
     }
+    return topic;
   }
 
   /** Calls a method of Kafka's interface GroupCoordinator. */

@@ -105,14 +105,14 @@ final class CoordinatedGroup implements ShardKind {
             .setGenerationIdOrMemberEpoch(epoch(shard, member))
             .setTopics(
                 List.of(
-                    new OffsetCommitRequestData.OffsetCommitRequestTopic()
-                        .setName(Metadata.TOPIC)
-                        .setTopicId(Metadata.TOPIC_ID)
-                        .setPartitions(
-                            List.of(
-                                new OffsetCommitRequestData.OffsetCommitRequestPartition()
-                                    .setPartitionIndex(PARTITION)
-                                    .setCommittedOffset(number)))));
+                    GroupRequests.identify(
+                        new OffsetCommitRequestData.OffsetCommitRequestTopic()
+                            .setName(Metadata.TOPIC)
+                            .setPartitions(
+                                List.of(
+                                    new OffsetCommitRequestData.OffsetCommitRequestPartition()
+                                        .setPartitionIndex(PARTITION)
+                                        .setCommittedOffset(number))))));
     return call(shard, "commitOffset", ApiKeys.OFFSET_COMMIT, request);
   }
 
@@ -243,10 +243,10 @@ final class CoordinatedGroup implements ShardKind {
             .setMemberEpoch(-1)
             .setTopics(
                 List.of(
-                    new OffsetFetchRequestData.OffsetFetchRequestTopics()
-                        .setName(Metadata.TOPIC)
-                        .setTopicId(Metadata.TOPIC_ID)
-                        .setPartitionIndexes(List.of(PARTITION))));
+                    GroupRequests.identify(
+                        new OffsetFetchRequestData.OffsetFetchRequestTopics()
+                            .setName(Metadata.TOPIC)
+                            .setPartitionIndexes(List.of(PARTITION)))));
     OffsetFetchResponseData.OffsetFetchResponseGroup answer =
         (OffsetFetchResponseData.OffsetFetchResponseGroup)
             Kafka.call(offsets, "fetchOffsets", request, offset);
