@@ -37,6 +37,7 @@ MODELS = {
         "replication/truncate-on-fetch-coarse-3b",
         "replication/mutant-remote-replica-reset-coarse-3b",
     ),
+    "told-again": ("reassignment/lags-2b", "reassignment/boundary-told-again-2b"),
     "overtaken-epoch-answer": ("directories/elections", "directories/mutant-overtaken"),
     "names-while-reconciling": ("consumer/losses-2m", "consumer/resent-exclusive-2m"),
     "KAFKA-16599": ("positions/commits-close", "positions/mutant-close-forgets-callbacks"),

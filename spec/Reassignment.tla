@@ -212,10 +212,15 @@ Watermark(v, ps, logEnd) == Larger(hw, WatermarkOf(v, ps, logEnd))
 
 \* Partition.makeLeader. A proposed change of the ISR is forgotten.
 PendingAfterDelta == NoChange
+\* Replica.resetReplicaState: in a new epoch of its own a leader may keep what it knows, as nobody
+\* else has led (PositionKept is what Kafka does).
+PositionInNewEpoch(f, inSync) == ResetPosition(inSync)
+PositionKept(f, inSync) ==
+  [positions[f] EXCEPT !.caughtUp = inSync, !.lastEnd = IF inSync THEN end ELSE NoOffset]
 PositionsAfter(v) ==
   [f \in Followers |->
      IF f \notin v.replicas THEN NoPosition
-     ELSE IF v.leaderEpoch > view.leaderEpoch THEN ResetPosition(f \in v.isr)
+     ELSE IF v.leaderEpoch > view.leaderEpoch THEN PositionInNewEpoch(f, f \in v.isr)
      ELSE positions[f]]
 WatermarkAfterDelta(v, ps) == Watermark(v, ps, end)
 \* Partition.makeLeader lets an equal partition epoch pass, too: not safe (boundary-told-again-2b).

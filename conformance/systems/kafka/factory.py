@@ -26,6 +26,7 @@ from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.producer import KafkaProducerSystem
+from conformance.systems.kafka.reassignment import KafkaReassignmentSystem
 from conformance.systems.kafka.runtime import HAS_GROUPS, KafkaRuntimeSystem
 from conformance.systems.kafka.share import KafkaShareSystem
 from conformance.systems.kafka.storage import KafkaStorageSystem
@@ -62,10 +63,12 @@ _PRODUCER = "TransactionManager"
 _COMPACTION = "LogCompaction"
 _STORAGE = "LogStorage"
 _DIRECTORIES = "DirectoryMove"
+_REASSIGNMENT = "Reassignment"
 _COMMITS = "ConsumerCommits"
 _POSITIONS = "ConsumerPositions"
 _TOPICS = "ConsumerTopics"
 _OF_CONSUMERS = (_COMMITS, _POSITIONS, _TOPICS)
+_OF_ALL_RELEASES = (_TRANSACTIONAL_LOG, _STORAGE, _DIRECTORIES, _REASSIGNMENT, *_OF_CONSUMERS)
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
@@ -80,6 +83,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "KeepsLastBatch": _COMPACTION,
     "RetainedRecords": _STORAGE,
     "DirectoryFailures": _DIRECTORIES,
+    "FirstReplicas": _REASSIGNMENT,
     "Malformed": _MIXED_GROUPS,
     "AutoCommit": _COMMITS,
     "GroupAssigns": _POSITIONS,
@@ -106,6 +110,7 @@ KafkaDriven = (
     | KafkaCompactionSystem
     | KafkaStorageSystem
     | KafkaDirectoriesSystem
+    | KafkaReassignmentSystem
     | KafkaCommitsSystem
     | KafkaPositionsSystem
     | KafkaTopicsSystem
@@ -248,7 +253,7 @@ class KafkaFactory:
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
-        if specification in (_TRANSACTIONAL_LOG, _STORAGE, _DIRECTORIES, *_OF_CONSUMERS):
+        if specification in _OF_ALL_RELEASES:
             return ""
         if specification == _PRODUCER:
             return self._without_version_2(constants)
@@ -425,6 +430,7 @@ _SHARE_COMMANDS: Final = (
 
 _PRODUCER_COMMANDS: Final = ({"command": "producer_reset", "version2": False},)
 _COMPACTION_COMMANDS: Final = ({"command": "compaction_reset", "replicas": 1, "leader": 1},)
+_REASSIGNMENT_COMMANDS: Final = ()
 _DIRECTORIES_COMMANDS: Final = ({"command": "directories_reset"},)
 _STORAGE_COMMANDS: Final = ({"command": "storage_reset", "segment": 1, "retained": -1},)
 _COMMITS_COMMANDS: Final = ({"command": "commits_reset", "auto_commit": True},)
@@ -453,6 +459,7 @@ _AllBridged = (
     | KafkaCompactionSystem
     | KafkaStorageSystem
     | KafkaDirectoriesSystem
+    | KafkaReassignmentSystem
     | KafkaCommitsSystem
     | KafkaPositionsSystem
     | KafkaTopicsSystem
@@ -467,6 +474,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),
     _STORAGE: (KafkaStorageSystem, _STORAGE_COMMANDS),
     _DIRECTORIES: (KafkaDirectoriesSystem, _DIRECTORIES_COMMANDS),
+    _REASSIGNMENT: (KafkaReassignmentSystem, _REASSIGNMENT_COMMANDS),
     _COMMITS: (KafkaCommitsSystem, _COMMITS_COMMANDS),
     _POSITIONS: (KafkaPositionsSystem, _POSITIONS_COMMANDS),
     _TOPICS: (KafkaTopicsSystem, _TOPICS_COMMANDS),

@@ -49,6 +49,7 @@ public final class Bridge {
   private CompactedLogs compactedLogs;
   private StorageEvents storageEvents;
   private DirectoryMoves directoryMoves;
+  private Reassignments reassignments;
   private final ConsumerCommits commits = new ConsumerCommits();
   private final ConsumerPositions positions = new ConsumerPositions();
   private final ConsumerTopics topics = new ConsumerTopics();
@@ -160,6 +161,9 @@ public final class Bridge {
     if (name.startsWith(CompactedLogs.PREFIX)) {
       return compactedLogs().run(name, command);
     }
+    if (name.startsWith(Reassignments.PREFIX)) {
+      return reassignments().run(name, command);
+    }
     if (name.startsWith(DirectoryMoves.PREFIX)) {
       return directoryMoves().run(name, command);
     }
@@ -252,6 +256,13 @@ public final class Bridge {
       compactedLogs = new CompactedLogs(folder);
     }
     return compactedLogs;
+  }
+
+  private Reassignments reassignments() {
+    if (reassignments == null) {
+      reassignments = new Reassignments(folder);
+    }
+    return reassignments;
   }
 
   private DirectoryMoves directoryMoves() {

@@ -287,6 +287,9 @@ final class Kafka {
     if (wanted.isAssignableFrom(scala.collection.immutable.Seq.class) && value instanceof Collection<?> list) {
       return CollectionConverters.asScala(list).toSeq();
     }
+    if (wanted == scala.collection.immutable.List.class && value instanceof Collection<?> list) {
+      return CollectionConverters.asScala(list).toList();
+    }
     if (wanted == Option.class && value instanceof Optional<?> optional) {
       return Option.apply(optional.orElse(null));
     }

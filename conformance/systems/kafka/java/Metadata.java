@@ -113,7 +113,7 @@ final class Metadata {
     }
   }
 
-  private static RegisterBrokerRecord registration(int broker, long epoch, boolean fenced) {
+  static RegisterBrokerRecord registration(int broker, long epoch, boolean fenced) {
     RegisterBrokerRecord record =
         new RegisterBrokerRecord()
             .setBrokerId(broker)
