@@ -16,8 +16,8 @@ from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, AdapterChannel
 from conformance.systems.kafka.reassignment_controller import (
     PlayedController,
+    PlayedProposal,
     PlayedRegistration,
-    Proposal,
 )
 from conformance.systems.protocol import ActionRefused, Observation, step_of
 from conformance.tla import Action, Fn, Value, make_function
@@ -29,7 +29,7 @@ _NO_FETCH = Fn({"offset": -1, "brokerEpoch": _NO_EPOCH, "leaderEpoch": _NO_EPOCH
 _NO_ERROR = "NONE"
 
 
-class _BridgeView(msgspec.Struct, frozen=True, array_like=True):
+class _BridgeLeader(msgspec.Struct, frozen=True, array_like=True):
     """The leader as the bridge writes it: Reassignments.java."""
 
     cache: tuple[tuple[str, int], ...]
@@ -46,7 +46,7 @@ class _BridgeView(msgspec.Struct, frozen=True, array_like=True):
     proposal: tuple[int, int, tuple[tuple[int, int], ...]] | None
 
 
-_as_view = msgspec.json.Decoder(_BridgeView).decode
+_as_view = msgspec.json.Decoder(_BridgeLeader).decode
 _as_error = msgspec.json.Decoder(str).decode
 
 
@@ -110,7 +110,7 @@ class KafkaReassignmentSystem:
         """An empty log; all replicas are in sync."""
         self._controller = PlayedController(self._leader, self._replicas, self._ids.values())
         self._fetches: dict[int, _Fetch] = {}
-        self._held = dict.fromkeys(self._followers, 0)
+        self._ends = dict.fromkeys(self._followers, 0)
         self._delta: PlayedRegistration | None = None
         self._answer: PlayedRegistration | str | None = None
         self._call(
@@ -177,7 +177,7 @@ class KafkaReassignmentSystem:
 
     def _restart(self, broker: int) -> None:
         self._controller.restart(broker)
-        self._held[broker] = 0
+        self._ends[broker] = 0
 
     def _handle_alter_partition(self, error: str) -> None:
         sent = self._view.proposal
@@ -185,7 +185,7 @@ class KafkaReassignmentSystem:
             raise ActionRefused("no AlterPartition is on its way")
         leader_epoch, partition_epoch, members = sent
         self._answer = self._controller.alter_partition(
-            Proposal(leader_epoch, partition_epoch, dict(members))
+            PlayedProposal(leader_epoch, partition_epoch, dict(members))
         )
         answered = self._answer if isinstance(self._answer, str) else _NO_ERROR
         if answered != error:
@@ -210,7 +210,7 @@ class KafkaReassignmentSystem:
 
     def _send_fetch(self, follower: int, leader_epoch: int) -> None:
         epoch = self._controller.brokers[follower].epoch
-        self._fetches[follower] = _Fetch(self._held[follower], epoch, leader_epoch)
+        self._fetches[follower] = _Fetch(self._ends[follower], epoch, leader_epoch)
 
     def _handle_fetch(self, follower: int, error: str) -> None:
         sent = self._fetches.pop(follower)
@@ -226,7 +226,7 @@ class KafkaReassignmentSystem:
         if answered != error:
             raise ActionRefused(f"the fetch is answered {answered}")
         if answered == "NONE" and sent.broker_epoch == self._controller.brokers[follower].epoch:
-            self._held[follower] = self._view.end
+            self._ends[follower] = self._view.end
 
     # ---- what is seen ----------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ class KafkaReassignmentSystem:
                 "hw": view.high_watermark,
                 "alter": self._alter(),
                 "fetch": self._by_follower(self._fetch),
-                "held": self._by_follower(self._held.__getitem__),
+                "held": self._by_follower(self._ends.__getitem__),
             }
         )
 

@@ -49,7 +49,7 @@ class PlayedBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class PlayedProposal:
     """AlterPartition: the ISR with the broker epochs of its members."""
 
     leader_epoch: int
@@ -115,15 +115,15 @@ class PlayedController:
         self.stopped |= {broker}
         self._becomes(broker, "Fenced")
 
-    def hear(self, told: Mapping[int, tuple[str, int]]) -> None:
+    def hear(self, cache: Mapping[int, tuple[str, int]]) -> None:
         """The leader's metadata offset has reached what it was told of the brokers."""
         self.heard |= {
             id_
             for id_, broker in self.brokers.items()
-            if broker.state == "ShuttingDown" and told[id_] == (broker.state, broker.epoch)
+            if broker.state == "ShuttingDown" and cache[id_] == (broker.state, broker.epoch)
         }
 
-    def alter_partition(self, proposal: Proposal) -> PlayedRegistration | str:
+    def alter_partition(self, proposal: PlayedProposal) -> PlayedRegistration | str:
         """The registration as it is then, or an error (validateAlterPartitionData)."""
         now = self.registration
         if proposal.leader_epoch < now.leader_epoch:

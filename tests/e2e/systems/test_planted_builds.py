@@ -63,6 +63,9 @@ OF_THE_DISK = {
     "flushes-nothing": "storage/recovery",
     "kept-behind-torn": "storage/recovery",
     "mark-survives-load": "storage/stops",
+    "any-replica-joins": "reassignment/shutdown-2b",
+    "move-not-marked": "directories/elections",
+    "owner-stays": "runtime/groups-2b",
 }
 """The others."""
 

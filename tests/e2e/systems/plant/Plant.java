@@ -37,7 +37,11 @@ public final class Plant {
     private static final String GROUPS = "org.apache.kafka.coordinator.group.GroupMetadataManager";
     private static final String GROUP = "org.apache.kafka.coordinator.group.classic.ClassicGroup";
 
+    private static final String CONSUMER_GROUP =
+        "org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup";
+
     private static final String PARTITION = "kafka.cluster.Partition";
+    private static final String FETCHER = "kafka.server.AbstractFetcherThread";
     private static final String CONSUMER = "org.apache.kafka.clients.consumer.internals.";
     private static final String HEARTBEATS = CONSUMER + "ConsumerHeartbeatRequestManager$HeartbeatState";
 
@@ -61,6 +65,9 @@ public final class Plant {
         new Place(GROUP, "validateOffsetCommit", OldCommit.class),
         new Place(GROUP, "hasAllMembersJoined", JoinedEarly.class),
         new Place(PARTITION, "makeLeader", ForgetsPositions.class),
+        new Place(PARTITION, "isReplicaIsrEligible", AnyReplicaJoins.class),
+        new Place(FETCHER, "markPartitionsForTruncation", MoveNotMarked.class),
+        new Place(CONSUMER_GROUP, "removePartitionEpochs", OwnerStays.class),
         new Place(HEARTBEATS, "buildRequestData", NamesAfterReconciling.class),
         new Place(SUBSCRIPTIONS, "markPendingRevocation", HandsOutBehindCommit.class),
         new Place(VALIDATOR, "validatePositionsOnMetadataChange", NeverValidates.class),
@@ -141,6 +148,32 @@ public final class Plant {
                 && membership.state() == MemberState.RECONCILING) {
                 request.setTopicPartitions(null);
             }
+        }
+    }
+
+    /** A replica joins the ISR that is fenced, stops, or was another process when it fetched (KIP-841, KIP-903). */
+    static final class AnyReplicaJoins {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) boolean eligible) {
+            if ("any-replica-joins".equals(System.getenv("PLANTED_FAULT"))) {
+                eligible = true;
+            }
+        }
+    }
+
+    /** The future log does not hear of a truncation of the current one. */
+    static final class MoveNotMarked {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return "move-not-marked".equals(System.getenv("PLANTED_FAULT"));
+        }
+    }
+
+    /** A member that leaves goes on owning its partitions. */
+    static final class OwnerStays {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return "owner-stays".equals(System.getenv("PLANTED_FAULT"));
         }
     }
 
