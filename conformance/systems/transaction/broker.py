@@ -78,7 +78,9 @@ class CoordinatorBroker:
         self._manager = TransactionStateManager(
             BrokerStateLog(log, name), self._tasks, NoConcurrency(), clock, config
         )
-        self._channel = TransactionMarkerChannelManager(self._manager, leader_of, self._tasks)
+        self._channel = TransactionMarkerChannelManager(
+            self._manager, leader_of, self._tasks, NoConcurrency()
+        )
         self._coordinator = TransactionCoordinator(
             self._manager, self._channel, epochs.generate, self._tasks, clock
         )

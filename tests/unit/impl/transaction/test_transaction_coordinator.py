@@ -84,7 +84,10 @@ class World:
             self.topic, scheduler, NoConcurrency(), self.clock, config
         )
         self.channel = TransactionMarkerChannelManager(
-            self.manager, lambda partition: self.leaders.get(partition), scheduler
+            self.manager,
+            lambda partition: self.leaders.get(partition),
+            scheduler,
+            NoConcurrency(),
         )
         self.coordinator = TransactionCoordinator(
             self.manager, self.channel, lambda: next(self.ids), scheduler, self.clock
