@@ -16,8 +16,8 @@ from conformance.systems.transaction.parts import (
 )
 from conformance.systems.transaction.state_log import BrokerStateLog, StateLog
 from impl.clock import Clock
-from impl.concurrency import NoConcurrency
-from impl.errors import Errors
+from impl.concurrency import Concurrency
+from impl.errors import Errors, IllegalStateException
 from impl.transaction.transaction_coordinator import TransactionCoordinator
 from impl.transaction.transaction_marker_channel_manager import (
     LeaderOf,
@@ -69,17 +69,19 @@ class CoordinatorBroker:
         clock: Clock,
         config: TransactionConfig,
         epochs: ProducerEpochs,
+        concurrency: Concurrency,
     ) -> None:
         self.name = name
         self._clock = clock
         self._log = log
         self._epochs = epochs
         self._tasks = NamedTasks()
+        self._state = BrokerStateLog(log, name)
         self._manager = TransactionStateManager(
-            BrokerStateLog(log, name), self._tasks, NoConcurrency(), clock, config
+            self._state, self._tasks, concurrency, clock, config
         )
         self._channel = TransactionMarkerChannelManager(
-            self._manager, leader_of, self._tasks, NoConcurrency()
+            self._manager, leader_of, self._tasks, concurrency
         )
         self._coordinator = TransactionCoordinator(
             self._manager, self._channel, epochs.generate, self._tasks, clock
@@ -116,8 +118,7 @@ class CoordinatorBroker:
     def _metadata(self) -> TransactionMetadata | None:
         if self.tenure == 0 or self._manager.loading_epoch(_PARTITION) is not None:
             return None
-        known = self._manager.get_transaction_state(TRANSACTIONAL_ID)
-        return None if known is None else known.metadata
+        return self._manager.cached_metadata(TRANSACTIONAL_ID)
 
     # ---- elections -------------------------------------------------------------------------
 
@@ -128,6 +129,7 @@ class CoordinatorBroker:
         self.producer_ids.clear()
         self.ends.clear()
         self._coordinator.on_election(_PARTITION, tenure)
+        self._state.tenure = tenure
 
     def load(self) -> None:
         """See `Coordinator.load`."""
@@ -190,6 +192,16 @@ class CoordinatorBroker:
 
     def end_transaction(self, txn: int, epoch: int, *, commits: bool) -> None:
         """See `Coordinator.end_transaction`."""
+        try:
+            self._end_transaction(txn, epoch, commits=commits)
+        except IllegalStateException as error:
+            if not commits or self.known is None or self.known.pending != FENCING:
+                raise
+            # As TransactionCoordinator.endTransaction: a fence is no reason to refuse a commit,
+            # which cannot be prepared then. KafkaApis answers UNKNOWN_SERVER_ERROR.
+            raise ActionRefused(f"a commit comes amid a fence: {error}") from error
+
+    def _end_transaction(self, txn: int, epoch: int, *, commits: bool) -> None:
 
         def answer(error: Errors, producer_id: int, new_epoch: int) -> None:
             self.ends[txn] = (error, self._epochs.number(producer_id, new_epoch))

@@ -10,6 +10,12 @@ from collections.abc import Callable, Mapping
 
 from conformance.systems.protocol import ActionRefused, Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem
+from conformance.systems.threads import (
+    InterruptibleThreads,
+    StartedThreads,
+    WholeSections,
+    interrupted,
+)
 from conformance.systems.transaction.epochs import NEVER
 from conformance.systems.transaction.observation import StepOrigin
 from conformance.systems.transaction.offers import OFFERABLE, candidates
@@ -21,9 +27,11 @@ from conformance.systems.transaction.refusals import (
     refuse_verification,
 )
 from conformance.systems.transaction.settings import TransactionSettings
+from conformance.systems.transaction.step_clock import StepClock
+from conformance.systems.transaction.threads import concurrent, in_parts
 from conformance.systems.transaction.world import TransactionParts, TransactionWorld, impl_parts
 from conformance.tla import Action, Value
-from impl.clock import Clock, MockClock
+from impl.clock import Clock
 from impl.errors import KafkaException
 from impl.transaction.transaction_state import COMPLETES
 
@@ -33,7 +41,8 @@ _Parts = Callable[[TransactionSettings, str, Clock], TransactionParts]
 class TransactionSteps:
     """Coordinators, partitions, and a network that keeps requests until an action delivers them.
 
-    `parts` makes what is under test, given the broker that leads first.
+    `parts` makes what is under test, given the broker that leads first; `step` says which of two
+    steps that take turns asks.
     """
 
     variables = (
@@ -41,9 +50,12 @@ class TransactionSteps:
         "clients", "log", "highWatermark", "entry", "verifying", "leaderless",
     )  # fmt: skip
 
-    def __init__(self, settings: TransactionSettings, parts: _Parts) -> None:
+    def __init__(
+        self, settings: TransactionSettings, parts: _Parts, step: Callable[[], str] = str
+    ) -> None:
         self._settings = settings
         self._parts = parts
+        self._step = step
         self._actions: dict[str, tuple[Callable[..., None], Callable[..., StepOrigin]]] = {
             "TakeProducerId": (self._take_producer_id, _nobody),
             "BeginTransaction": (lambda i: self._world.clients.begin_transaction(i), _nobody),
@@ -102,7 +114,7 @@ class TransactionSteps:
     def reset(self, initial: Mapping[str, Value]) -> None:
         """The first coordinator has given instance `a` its epoch."""
         leader = str(initial["leader"])
-        clock = MockClock()
+        clock = StepClock(self._step)
         parts = self._parts(self._settings, leader, clock)
         self._world = TransactionWorld(self._settings, parts, clock)
         self._world.brokers[leader].elect(1)
@@ -189,7 +201,7 @@ class TransactionSteps:
 
     def _acknowledge_append(self, name: str, tenure: int) -> None:
         self._world.state.acknowledge(name, tenure)
-        self._world.network.send_markers(self._world.brokers[name].sent_markers())
+        self._world.send_markers(name)
 
     def _fail_append(self, name: str) -> None:
         tenure = self._world.state.tenure
@@ -213,6 +225,8 @@ class TransactionSteps:
         raise ActionRefused(f"{partition} has no marker of {name}")
 
     def _elect(self, name: str, end: int) -> None:
+        if end < self._world.state.high_watermark:
+            raise ActionRefused("whoever is elected has what is replicated")
         self._world.state.elect(name, end)
         self._world.network.forget_markers()
         self._world.brokers[name].elect(self._world.state.tenure)
@@ -222,7 +236,7 @@ class TransactionSteps:
         broker.load()
         if self._settings.replicates_loads:
             state.replicate()
-        self._world.network.send_markers(broker.sent_markers())
+        self._world.send_markers(name)
 
     # ---- partitions ------------------------------------------------------------------------
 
@@ -241,26 +255,55 @@ class TransactionSteps:
     def _restart_leader(self, partition: str) -> None:
         """Coordinators that have waited for it send their markers."""
         self._world.partitions[partition].restart()
-        for broker in self._world.brokers.values():
-            self._world.network.send_markers(broker.sent_markers())
+        for name in self._world.brokers:
+            self._world.send_markers(name)
 
     def _refusing(self, refuse: Callable[..., None]) -> Callable[..., None]:
         return lambda *args: refuse(self._world, *args)
 
 
-class TransactionSystem(RewindingSystem, TransactionSteps):
+class TransactionSystem(WholeSections, RewindingSystem, TransactionSteps):
     """The same of `impl`."""
 
     repeatable = True
 
     def __init__(self, constants: Mapping[str, Value]) -> None:
-        super().__init__(TransactionSettings.of(constants), impl_parts)
+        super().__init__(
+            TransactionSettings.of(constants),
+            lambda settings, leader, clock: impl_parts(settings, leader, clock, self._threads),
+            lambda: self._threads.step,
+        )
+        self._threads: StartedThreads | InterruptibleThreads = StartedThreads()
+        self._interruptible = False
         self._rewinder = Rewinder(self, apart=(self._actions, self._settings))
 
     def reset(self, initial: Mapping[str, Value]) -> None:
         """See `TransactionSteps.reset`."""
         self._rewinder.forget()
+        if self._interruptible:
+            self._threads = InterruptibleThreads()
         super().reset(initial)
+
+    # ---- Interruptible ---------------------------------------------------------------------
+
+    def make_interruptible(self) -> bool:
+        """From the next reset on brokers have locks at which their steps can be stopped."""
+        self._interruptible = True
+        return True
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """Whether two threads of one broker take these."""
+        return concurrent(running, between)
+
+    def in_parts(self, running: Action, between: Action) -> bool:
+        """Whether an election comes between the parts of a call-back."""
+        return in_parts(running, between)
+
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
+        """Let one thread of a broker stand still while another takes its action."""
+        return interrupted(self._threads, self.apply, running, point, between)
+
+    # ---- Offers ----------------------------------------------------------------------------
 
     @property
     def offerable(self) -> frozenset[str]:
