@@ -287,9 +287,13 @@ class TransactionSystem(WholeSections, RewindingSystem, TransactionSteps):
     # ---- Interruptible ---------------------------------------------------------------------
 
     def make_interruptible(self) -> bool:
-        """From the next reset on brokers have locks at which their steps can be stopped."""
-        self._interruptible = True
-        return True
+        """From the next reset on brokers have locks at which their steps can be stopped.
+
+        Not where several batches of one epoch wait for the coordinator: which one it verifies is
+        not chosen here, so the way to a state may end in another one.
+        """
+        self._interruptible = not self._settings.offsets_partitions
+        return self._interruptible
 
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether two threads of one broker take these."""
