@@ -32,6 +32,7 @@ from impl.types import TopicPartition
 TRANSACTIONAL_ID = "t"
 TIMEOUT_MS = 1000
 _PARTITION = 0
+_LOAD = "load-txns-for-partition"
 
 
 class NamedTasks:
@@ -53,9 +54,15 @@ class NamedTasks:
                 return
         raise ActionRefused(f"no task {name} is scheduled")
 
-    def forget(self) -> None:
-        """The threads of an earlier tenure are over."""
-        self._tasks.clear()
+    def run_all(self, name: str) -> None:
+        """Run all tasks of that name, oldest first. Raises ActionRefused if there is none."""
+        self.run(name)
+        while any(scheduled == name for scheduled, _ in self._tasks):
+            self.run(name)
+
+    def keep(self, name: str) -> None:
+        """The threads of an earlier tenure are over, but for tasks of that name."""
+        self._tasks = [task for task in self._tasks if task[0] == name]
 
 
 class CoordinatorBroker:
@@ -123,17 +130,19 @@ class CoordinatorBroker:
     # ---- elections -------------------------------------------------------------------------
 
     def elect(self, tenure: int) -> None:
-        """See `Coordinator.elect`."""
-        self.tenure = tenure
-        self._tasks.forget()
+        """See `Coordinator.elect`. Who was elected before has resigned meanwhile."""
+        has_led, self.tenure = self.tenure > 0, tenure
+        self._tasks.keep(_LOAD)
         self.producer_ids.clear()
         self.ends.clear()
+        if has_led:
+            self._coordinator.on_resignation(_PARTITION, tenure)
         self._coordinator.on_election(_PARTITION, tenure)
         self._state.tenure = tenure
 
     def load(self) -> None:
         """See `Coordinator.load`."""
-        self._tasks.run("load-txns-for-partition")
+        self._tasks.run_all(_LOAD)
         self.loaded_at = self._clock.milliseconds()
         self._log.call_back_late(self.name)
 

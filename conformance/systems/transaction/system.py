@@ -295,6 +295,11 @@ class TransactionSystem(WholeSections, RewindingSystem, TransactionSteps):
         self._interruptible = not self._settings.offsets_partitions
         return self._interruptible
 
+    @property
+    def voluntary(self) -> frozenset[str]:
+        """A load that an election has come into the middle of is given up."""
+        return frozenset({"Load"})
+
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether two threads of one broker take these."""
         return concurrent(running, between)
