@@ -51,7 +51,7 @@ class TransactionSteps:
     )  # fmt: skip
 
     def __init__(
-        self, settings: TransactionSettings, parts: _Parts, step: Callable[[], str] = str
+        self, settings: TransactionSettings, parts: _Parts, step: Callable[[], str] = lambda: ""
     ) -> None:
         self._settings = settings
         self._parts = parts
