@@ -28,6 +28,16 @@ from conformance.systems.transaction.refusals import (
 )
 from conformance.systems.transaction.settings import TransactionSettings
 from conformance.systems.transaction.step_clock import StepClock
+from conformance.systems.transaction.steps import (
+    append_batch,
+    restart_leader,
+    start_verification,
+    take_added,
+    take_end,
+    take_producer_id,
+    verify,
+    write_marker,
+)
 from conformance.systems.transaction.threads import concurrent, in_parts
 from conformance.systems.transaction.world import TransactionParts, TransactionWorld, impl_parts
 from conformance.tla import Action, Value
@@ -57,16 +67,16 @@ class TransactionSteps:
         self._parts = parts
         self._step = step
         self._actions: dict[str, tuple[Callable[..., None], Callable[..., StepOrigin]]] = {
-            "TakeProducerId": (self._take_producer_id, _nobody),
+            "TakeProducerId": (self._of_world(take_producer_id), _nobody),
             "BeginTransaction": (lambda i: self._world.clients.begin_transaction(i), _nobody),
-            "TakeAdded": (self._take_added, _nobody),
+            "TakeAdded": (self._of_world(take_added), _nobody),
             "SendBatch": (lambda i, p: self._world.clients.send_batch(i, p), _nobody),
             "EndTransaction": (
                 lambda i, commits: self._world.clients.end_transaction(i, commits=commits),
                 _nobody,
             ),
-            "TakeEnd": (self._take_end, _nobody),
-            "TakeEndWithId": (self._take_end, _nobody),
+            "TakeEnd": (self._of_world(take_end), _nobody),
+            "TakeEndWithId": (self._of_world(take_end), _nobody),
             "HandleInitProducerId": (self._init_producer_id, lambda _c, i: StepOrigin(client=i)),
             "BeginFence": (self._begin_fence, _nobody),
             "EndFence": (
@@ -81,7 +91,7 @@ class TransactionSteps:
                 self._add_partition_of_leader,
                 lambda c, p: self._world.origin_of_batch(c, p),
             ),
-            "Verify": (self._verify, _nobody),
+            "Verify": (self._of_world(verify), _nobody),
             "HandleEndTxn": (self._handle_end_txn, lambda _c, t, _commits: StepOrigin(request=t)),
             "AcknowledgeAppend": (
                 self._acknowledge_append,
@@ -95,18 +105,18 @@ class TransactionSteps:
             ),
             "Elect": (self._elect, _nobody),
             "Load": (self._load, _nobody),
-            "StartVerification": (self._start_verification, _nobody),
-            "AppendBatch": (self._append_batch, _nobody),
-            "WriteMarker": (self._write_marker, _nobody),
+            "StartVerification": (self._of_world(start_verification), _nobody),
+            "AppendBatch": (self._of_world(append_batch), _nobody),
+            "WriteMarker": (self._of_world(write_marker), _nobody),
             "Replicate": (lambda p: self._world.partitions[p].leader.replicate(), _nobody),
             "ElectLeader": (lambda p, end: self._world.partitions[p].leader.elect(end), _nobody),
             "StopLeader": (lambda p: self._world.partitions[p].stop(), _nobody),
-            "RestartLeader": (self._restart_leader, _nobody),
-            "StartVerificationOfOvertaking": (self._start_verification, _nobody),
-            "RefuseVerification": (self._refusing(refuse_verification), _nobody),
-            "RefuseBatch": (self._refusing(refuse_batch), _nobody),
-            "DeliverOutdatedMarker": (self._refusing(deliver_outdated_marker), _nobody),
-            "RefuseAddPartition": (self._refusing(refuse_add_partition), _nobody),
+            "RestartLeader": (self._of_world(restart_leader), _nobody),
+            "StartVerificationOfOvertaking": (self._of_world(start_verification), _nobody),
+            "RefuseVerification": (self._of_world(refuse_verification), _nobody),
+            "RefuseBatch": (self._of_world(refuse_batch), _nobody),
+            "DeliverOutdatedMarker": (self._of_world(deliver_outdated_marker), _nobody),
+            "RefuseAddPartition": (self._of_world(refuse_add_partition), _nobody),
         }
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -124,7 +134,7 @@ class TransactionSteps:
         self._world.tick(StepOrigin(client="a"))
         self._init_producer_id(leader, "a")
         self._acknowledge_append(leader, 1)
-        self._take_producer_id("a", leader)
+        take_producer_id(self._world, "a", leader)
 
     def apply(self, action: Action) -> None:
         """Let an instance, a coordinator or a partition take one step."""
@@ -135,19 +145,6 @@ class TransactionSteps:
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""
         return self._world.observe()
-
-    # ---- instances -------------------------------------------------------------------------
-
-    def _take_producer_id(self, client: str, name: str) -> None:
-        self._world.clients.take_producer_id(client, self._world.brokers[name])
-
-    def _take_added(self, client: str, name: str, partition: str) -> None:
-        leader = self._world.partitions[partition]
-        self._world.clients.take_added(client, self._world.brokers[name], leader)
-
-    def _take_end(self, client: str, name: str) -> None:
-        broker = self._world.brokers[name]
-        self._world.clients.take_end(client, broker, self._world.is_acknowledged)
 
     # ---- coordinators ----------------------------------------------------------------------
 
@@ -183,13 +180,6 @@ class TransactionSteps:
     def _add_partition(self, name: str, partition: str, epoch: int) -> None:
         broker, leader = self._world.brokers[name], self._world.partitions[partition]
         self._appending(lambda: broker.add_partition(leader.topic_partition, epoch))
-
-    def _verify(self, name: str, partition: str) -> None:
-        leader = self._world.partitions[partition]
-        batch = self._world.waiting(name, partition)[0]
-        if not self._world.brokers[name].has_partition(leader.topic_partition, batch.epoch):
-            raise ActionRefused(f"{partition} is not in the transaction of {batch}")
-        leader.verify(batch)
 
     def _handle_end_txn(self, name: str, txn: int, commits: bool) -> None:
         broker = self._world.brokers[name]
@@ -238,28 +228,8 @@ class TransactionSteps:
             state.replicate()
         self._world.send_markers(name)
 
-    # ---- partitions ------------------------------------------------------------------------
-
-    def _start_verification(self, partition: str, txn: int, sequence: int) -> None:
-        batch = self._world.network.batch(partition, txn, sequence)
-        self._world.partitions[partition].start_verification(batch)
-
-    def _append_batch(self, partition: str, txn: int, sequence: int) -> None:
-        batch = self._world.network.batch(partition, txn, sequence)
-        self._world.partitions[partition].append(batch)
-
-    def _write_marker(self, partition: str, txn: int, coordinator_epoch: int) -> None:
-        sent = self._world.network.marker(partition, txn, coordinator_epoch)
-        self._world.partitions[partition].write_marker(sent)
-
-    def _restart_leader(self, partition: str) -> None:
-        """Coordinators that have waited for it send their markers."""
-        self._world.partitions[partition].restart()
-        for name in self._world.brokers:
-            self._world.send_markers(name)
-
-    def _refusing(self, refuse: Callable[..., None]) -> Callable[..., None]:
-        return lambda *args: refuse(self._world, *args)
+    def _of_world(self, step: Callable[..., None]) -> Callable[..., None]:
+        return lambda *args: step(self._world, *args)
 
 
 class TransactionSystem(WholeSections, RewindingSystem, TransactionSteps):
