@@ -206,7 +206,7 @@ class TransactionSteps:
     def _acknowledge_marker(self, name: str, partition: str) -> None:
         """The partition's leader answers that the marker is replicated."""
         broker = self._world.brokers[name]
-        for sent in self._world.network.markers.values():
+        for sent in list(self._world.network.markers.values()):
             is_own = sent.partition == partition and sent.coordinator_epoch == broker.tenure
             if is_own and self._world.partitions[partition].log.has_replicated(sent):
                 broker.complete_marker(sent)
