@@ -8,7 +8,8 @@ Three makes share these protocols: `RealConcurrency` (operating system threads),
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 
@@ -34,6 +35,27 @@ class Lock(Protocol):
     def __exit__(self, _type: object, _value: object, _traceback: object, /) -> None: ...
 
     def new_condition(self) -> Condition: ...
+
+
+class LockSide(Protocol):
+    """One side of a `ReadWriteLock`, used as a context manager; it can be taken again."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, _type: object, _value: object, _traceback: object, /) -> None: ...
+
+
+class ReadWriteLock(Protocol):
+    """Many readers at a time, or one writer (ReentrantReadWriteLock).
+
+    A writer may read; a reader that would write waits for itself for ever.
+    """
+
+    @property
+    def read(self) -> LockSide: ...
+
+    @property
+    def write(self) -> LockSide: ...
 
 
 class Event(Protocol):
@@ -65,6 +87,8 @@ class Concurrency(Protocol):
     """Makes the primitives of one world; objects of two worlds must not be mixed."""
 
     def lock(self, name: str, /) -> Lock: ...
+
+    def read_write_lock(self, name: str, /) -> ReadWriteLock: ...
 
     def event(self, name: str, /) -> Event: ...
 
@@ -115,6 +139,59 @@ class _RealLock:
         return _RealCondition(self._lock)
 
 
+class _RealReadWriteLock:
+    """Owners are thread identifiers, each with how often it has the lock."""
+
+    __slots__ = ("_changed", "_readers", "_writers")
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._readers: Counter[int] = Counter()
+        self._writers: Counter[int] = Counter()
+
+    @property
+    def read(self) -> LockSide:
+        return _RealSide(self._changed, self._readers, self._writers, ())
+
+    @property
+    def write(self) -> LockSide:
+        return _RealSide(self._changed, self._writers, self._writers, self._readers)
+
+
+class _RealSide:
+    """`owners` have this side; writers and `others` keep it from who has neither."""
+
+    __slots__ = ("_changed", "_others", "_owners", "_writers")
+
+    def __init__(
+        self,
+        changed: threading.Condition,
+        owners: Counter[int],
+        writers: Counter[int],
+        others: Collection[int],
+    ) -> None:
+        self._changed = changed
+        self._owners = owners
+        self._writers = writers
+        self._others = others
+
+    def __enter__(self) -> object:
+        me = threading.get_ident()
+        with self._changed:
+            if me not in self._owners and me not in self._writers:
+                self._changed.wait_for(lambda: not self._writers and not self._others)
+            self._owners[me] += 1
+        return self
+
+    def __exit__(self, _type: object, _value: object, _traceback: object) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            self._owners[me] -= 1
+            if not self._owners[me]:
+                del self._owners[me]
+            self._changed.notify_all()
+
+
 class _RealEvent:
     __slots__ = ("_event",)
 
@@ -138,6 +215,9 @@ class RealConcurrency:
 
     def lock(self, _name: str, /) -> Lock:
         return _RealLock()
+
+    def read_write_lock(self, _name: str, /) -> ReadWriteLock:
+        return _RealReadWriteLock()
 
     def event(self, _name: str, /) -> Event:
         return _RealEvent()
@@ -176,6 +256,21 @@ class _NoLock:
 
     def new_condition(self) -> Condition:
         return _NoCondition()
+
+
+class _NoReadWriteLock:
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock: _NoLock) -> None:
+        self._lock = lock
+
+    @property
+    def read(self) -> LockSide:
+        return self._lock
+
+    @property
+    def write(self) -> LockSide:
+        return self._lock
 
 
 class _NoEvent:
@@ -226,6 +321,9 @@ class NoConcurrency:
 
     def lock(self, _name: str, /) -> Lock:
         return self._lock
+
+    def read_write_lock(self, _name: str, /) -> ReadWriteLock:
+        return _NoReadWriteLock(self._lock)
 
     def event(self, _name: str, /) -> Event:
         return _NoEvent()

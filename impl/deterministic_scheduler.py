@@ -9,11 +9,20 @@ the *main* task: it is never interrupted and may never block.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 
 from greenlet import getcurrent, greenlet
 
-from .concurrency import Concurrency, Condition, Event, Lock, Thread
+from .concurrency import (
+    Concurrency,
+    Condition,
+    Event,
+    Lock,
+    LockSide,
+    ReadWriteLock,
+    Thread,
+)
 
 FINISHED = "finished"
 
@@ -151,6 +160,63 @@ class _Lock:
         self._owner, self._count = getcurrent(), count
 
 
+class _ReadWriteLock:
+    """Owners are greenlets, each with how often it has the lock."""
+
+    __slots__ = ("_name", "_readers", "_scheduler", "_writers")
+
+    def __init__(self, scheduler: DeterministicScheduler, name: str) -> None:
+        self._scheduler = scheduler
+        self._name = name
+        self._readers: Counter[object] = Counter()
+        self._writers: Counter[object] = Counter()
+
+    @property
+    def read(self) -> LockSide:
+        return _Side(self._scheduler, f"{self._name} to read", self._readers, self._writers, ())
+
+    @property
+    def write(self) -> LockSide:
+        name = f"{self._name} to write"
+        return _Side(self._scheduler, name, self._writers, self._writers, self._readers)
+
+
+class _Side:
+    """`owners` have this side; writers and `others` keep it from who has neither."""
+
+    __slots__ = ("_name", "_others", "_owners", "_scheduler", "_writers")
+
+    def __init__(
+        self,
+        scheduler: DeterministicScheduler,
+        name: str,
+        owners: Counter[object],
+        writers: Counter[object],
+        others: Collection[object],
+    ) -> None:
+        self._scheduler = scheduler
+        self._name = name
+        self._owners = owners
+        self._writers = writers
+        self._others = others
+
+    def __enter__(self) -> object:
+        me = getcurrent()
+        if me not in self._owners and me not in self._writers:
+            self._scheduler.stand_at(f"lock {self._name}", self._is_free)
+        self._owners[me] += 1
+        return self
+
+    def _is_free(self) -> bool:
+        return not self._writers and not self._others
+
+    def __exit__(self, _type: object, _value: object, _traceback: object) -> None:
+        me = getcurrent()
+        self._owners[me] -= 1
+        if not self._owners[me]:
+            del self._owners[me]
+
+
 class _Condition:
     __slots__ = ("_lock", "_name", "_scheduler", "_signals")
 
@@ -217,6 +283,9 @@ class _Scope:
     def lock(self, name: str, /) -> Lock:
         return self._scheduler.lock(self._prefix + name)
 
+    def read_write_lock(self, name: str, /) -> ReadWriteLock:
+        return self._scheduler.read_write_lock(self._prefix + name)
+
     def event(self, name: str, /) -> Event:
         return self._scheduler.event(self._prefix + name)
 
@@ -245,6 +314,10 @@ class DeterministicScheduler:
         """A reentrant lock owned by a greenlet."""
         return _Lock(self, name)
 
+    def read_write_lock(self, name: str, /) -> ReadWriteLock:
+        """Its owners are greenlets."""
+        return _ReadWriteLock(self, name)
+
     def event(self, name: str, /) -> Event:
         """A one-way flag."""
         return _Event(self, name)
@@ -271,6 +344,11 @@ class DeterministicScheduler:
         return tuple(
             name for name, task in self._tasks.items() if not task.finished and task.ready()
         )
+
+    @property
+    def current(self) -> str:
+        """The task that runs now; empty in the main task."""
+        return "" if self._current is None else self._current.name
 
     def point(self, name: str) -> str:
         """Where a task stands: `start`, `lock x`, `wait x`, a checkpoint's label, `finished`."""

@@ -8,7 +8,7 @@ from itertools import takewhile
 import conformance.systems.bundled  # noqa: F401  (finds impl)
 from conformance.systems.protocol import ActionRefused
 from conformance.tla import Action
-from impl.concurrency import Event, Lock, NoConcurrency, Thread
+from impl.concurrency import Event, Lock, NoConcurrency, ReadWriteLock, Thread
 from impl.deterministic_scheduler import FINISHED, DeadlockError, DeterministicScheduler
 from impl.errors import ApiException
 
@@ -56,6 +56,10 @@ class StartedThreads:
         """A lock that does nothing."""
         return self._plain.lock(name)
 
+    def read_write_lock(self, name: str, /) -> ReadWriteLock:
+        """A lock that does nothing."""
+        return self._plain.read_write_lock(name)
+
     def event(self, name: str, /) -> Event:
         """An event for which nobody waits."""
         return self._plain.event(name)
@@ -68,6 +72,11 @@ class StartedThreads:
 
     def checkpoint(self, _label: str, /) -> None:
         """Nothing: there is nobody to switch to."""
+
+    @property
+    def step(self) -> str:
+        """See `InterruptibleThreads.step`: nothing is interrupted."""
+        return ""
 
     def demand_started(self) -> None:
         """Between two steps: raises ThreadNeverStarted if a thread was made only."""
@@ -109,6 +118,15 @@ class InterruptibleThreads:
     def lock(self, name: str, /) -> Lock:
         """A lock at which a step can be stopped."""
         return self._scheduler.lock(name)
+
+    def read_write_lock(self, name: str, /) -> ReadWriteLock:
+        """A lock at which a step can be stopped."""
+        return self._scheduler.read_write_lock(name)
+
+    @property
+    def step(self) -> str:
+        """Which of two steps asks: `running`, `between`; empty if nothing is interrupted."""
+        return self._scheduler.current
 
     def event(self, name: str, /) -> Event:
         """Nobody waits: threads that never run have ended when they are asked to."""

@@ -29,6 +29,7 @@ from .transaction_state import COMPLETES, PREPARES, TransactionState
 from .transaction_state_manager import (
     AppendCallback,
     CoordinatorEpochAndTxnMetadata,
+    TransactionalIdAndProducerIdEpoch,
     TransactionStateManager,
 )
 
@@ -246,12 +247,24 @@ class TransactionCoordinator:
 
     def abort_timed_out_transactions(self) -> None:
         """The coordinator aborts what has taken longer than transaction.timeout.ms."""
-        for metadata in self._state_manager.timed_out_transactions():
-            with metadata.lock:
-                if metadata.pending_state is not None:
-                    continue
-                transit = metadata.prepare_fence_producer_epoch()
-            self._end_fenced(metadata.transactional_id, transit, _ignored)
+        for timed_out in self._state_manager.timed_out_transactions():
+            fence = self._fence_of(timed_out)
+            if fence is not None:
+                self._end_fenced(timed_out.transactional_id, fence, _ignored)
+
+    def _fence_of(self, timed_out: TransactionalIdAndProducerIdEpoch) -> TxnTransitMetadata | None:
+        """None if another request, or an election, was faster."""
+        try:
+            known = self._state_manager.get_transaction_state(timed_out.transactional_id)
+        except ApiException:
+            return None
+        if known is None:
+            return None
+        with known.metadata.lock:
+            is_same = known.metadata.current.producer_id == timed_out.producer_id
+            if not is_same or known.metadata.pending_state is not None:
+                return None
+            return known.metadata.prepare_fence_producer_epoch()
 
     def _end_fenced(
         self, transactional_id: str, fence: TxnTransitMetadata, callback: EpochCallback
@@ -395,10 +408,12 @@ class TransactionCoordinator:
 
     def _remember_failed_fence(self, known: CoordinatorEpochAndTxnMetadata) -> None:
         """The epoch stays raised in memory: the next fence does not raise it again (KAFKA-9666)."""
-        current = self._state_manager.get_transaction_state(known.metadata.transactional_id)
+        try:
+            current = self._state_manager.get_transaction_state(known.metadata.transactional_id)
+        except ApiException:
+            return
         if current is not None and current.coordinator_epoch == known.coordinator_epoch:
-            with current.metadata.lock:
-                current.metadata.has_failed_epoch_fence = True
+            current.metadata.has_failed_epoch_fence = True
 
 
 def _asks_again(callback: EpochCallback) -> EpochCallback:

@@ -2,6 +2,9 @@
 
 Source: TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler. A partition
 without a leader waits for one (as up to 4.2; 4.3 and 4.4 take it for a deleted one, KAFKA-20734).
+
+Kafka keeps the queues, the decided transactions and the failed completions in concurrent
+collections: each access is a section of its own, under a lock that nothing else is taken under.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ..concurrency import Concurrency
 from ..errors import ApiException, Errors, IllegalStateException
 from ..scheduler import Scheduler
 from ..types import TopicPartition
@@ -60,24 +64,35 @@ class TxnMarkerEntry:
     transaction_version: int
 
 
+QueuedMarker = tuple[PendingCompleteTxn, TxnMarkerEntry]
+"""A marker with the transaction that it ends (PendingCompleteTxnAndMarkerEntry)."""
+
+
 @dataclass(frozen=True, slots=True)
 class WriteTxnMarkers:
-    """A request to one broker; each marker with the transaction that it ends."""
+    """A request to one broker."""
 
     broker: int
-    entries: tuple[tuple[PendingCompleteTxn, TxnMarkerEntry], ...]
+    entries: tuple[QueuedMarker, ...]
 
 
 class TransactionMarkerChannelManager:
     """Queues by broker; who drains them sends the requests and hands the answers back."""
 
     def __init__(
-        self, state_manager: TransactionStateManager, leader_of: LeaderOf, scheduler: Scheduler
+        self,
+        state_manager: TransactionStateManager,
+        leader_of: LeaderOf,
+        scheduler: Scheduler,
+        concurrency: Concurrency,
     ) -> None:
         self._state_manager = state_manager
         self._leader_of = leader_of
         self._scheduler = scheduler
-        self._queues: dict[int, list[tuple[PendingCompleteTxn, TxnMarkerEntry]]] = {}
+        self._queues_lock = concurrency.lock("markers-queue-per-broker")
+        self._pending_lock = concurrency.lock("transactions-with-pending-markers")
+        self._retries_lock = concurrency.lock("txn-log-append-retry-queue")
+        self._queues: dict[int, list[QueuedMarker]] = {}
         self._pending: dict[str, PendingCompleteTxn] = {}
         self._append_retries: list[PendingCompleteTxn] = []
 
@@ -92,7 +107,8 @@ class TransactionMarkerChannelManager:
     ) -> None:
         """Queue the markers of a decided transaction; without partitions it is complete."""
         pending = PendingCompleteTxn(coordinator_epoch, metadata, completion)
-        self._pending[metadata.transactional_id] = pending
+        with self._pending_lock:
+            self._pending[metadata.transactional_id] = pending
         current = metadata.current
         self._add_to_queues(
             pending,
@@ -116,7 +132,8 @@ class TransactionMarkerChannelManager:
                 self._remove_deleted(pending, partitions)
             else:
                 entry = _of_partitions(marker, partitions)
-                self._queues.setdefault(broker, []).append((pending, entry))
+                with self._queues_lock:
+                    self._queues.setdefault(broker, []).append((pending, entry))
 
     def _remove_deleted(self, pending: PendingCompleteTxn, partitions: set[TopicPartition]) -> None:
         if self._is_current(pending):
@@ -128,35 +145,53 @@ class TransactionMarkerChannelManager:
     def generate_requests(self) -> list[WriteTxnMarkers]:
         """A request for each broker that something is queued for; leaders are looked up again for
         partitions that had none, and failed completions are appended again."""
-        retries, self._append_retries = self._append_retries, []
-        for pending in retries:
+        for pending in self._drain_retries():
             self._append_completion(pending)
-        for pending, marker in self._queues.pop(NO_LEADER, []):
+        for pending, marker in self._drain(NO_LEADER):
             self._add_to_queues(pending, marker)
-        requests = [
-            WriteTxnMarkers(broker, tuple(entries))
-            for broker, entries in self._queues.items()
-            if broker != NO_LEADER
-        ]
-        self._queues = {b: entries for b, entries in self._queues.items() if b == NO_LEADER}
-        return requests
+        with self._queues_lock:
+            brokers = [broker for broker in self._queues if broker != NO_LEADER]
+        drained = ((broker, self._drain(broker)) for broker in brokers)
+        return [WriteTxnMarkers(broker, tuple(entries)) for broker, entries in drained if entries]
+
+    def _drain_retries(self) -> list[PendingCompleteTxn]:
+        with self._retries_lock:
+            retries, self._append_retries = self._append_retries, []
+            return retries
+
+    def _drain(self, broker: int) -> list[QueuedMarker]:
+        with self._queues_lock:
+            return self._queues.pop(broker, [])
 
     def remove_markers_for_txn_topic_partition(self, partition: int) -> None:
         """This broker does not coordinate the partition's ids any more, or begins again."""
+        with self._queues_lock:
+            brokers = list(self._queues)
+        for broker in brokers:
+            for pending in self._remove_queued(broker, partition):
+                self._remove(pending)
+
+    def _remove_queued(self, broker: int, partition: int) -> list[PendingCompleteTxn]:
+        """Whose markers were queued."""
 
         def is_of_partition(pending: PendingCompleteTxn) -> bool:
             return self._state_manager.partition_for(pending.transactional_id) == partition
 
-        for broker, entries in self._queues.items():
+        with self._queues_lock:
+            entries = self._queues.get(broker, [])
             self._queues[broker] = [entry for entry in entries if not is_of_partition(entry[0])]
-            for pending, _ in entries:
-                if is_of_partition(pending):
-                    self._remove(pending)
+            return [pending for pending, _ in entries if is_of_partition(pending)]
 
-    def _remove(self, pending: PendingCompleteTxn) -> None:
-        """Only this one: another decision of the id may have taken its place (KAFKA-16352)."""
-        if self._pending.get(pending.transactional_id) is pending:
+    def _remove(self, pending: PendingCompleteTxn) -> bool:
+        """Only this one: another decision of the id may have taken its place (KAFKA-16352).
+
+        Whether it was there.
+        """
+        with self._pending_lock:
+            if self._pending.get(pending.transactional_id) is not pending:
+                return False
             del self._pending[pending.transactional_id]
+            return True
 
     # ---- answers ---------------------------------------------------------------------------
 
@@ -213,23 +248,26 @@ class TransactionMarkerChannelManager:
 
     def maybe_write_txn_completion(self, transactional_id: str) -> None:
         """Append the completion, once, when all partitions have their markers."""
-        pending = self._pending.get(transactional_id)
-        if pending is None or pending.metadata.current.topic_partitions:
+        with self._pending_lock:
+            pending = self._pending.get(transactional_id)
+        if pending is None:
             return
+        with pending.metadata.lock:
+            if pending.metadata.current.topic_partitions:
+                return
         self._scheduler.schedule_once(
             "write-txn-completion", lambda: self._write_txn_completion(pending)
         )
 
     def _write_txn_completion(self, pending: PendingCompleteTxn) -> None:
-        is_there = self._pending.get(pending.transactional_id) is pending
-        if is_there and self._is_current(pending):
-            self._remove(pending)
+        if self._remove(pending) and self._is_current(pending):
             self._append_completion(pending)
 
     def _append_completion(self, pending: PendingCompleteTxn) -> None:
         def on_append(error: Errors) -> None:
             if error is Errors.COORDINATOR_NOT_AVAILABLE:
-                self._append_retries.append(pending)
+                with self._retries_lock:
+                    self._append_retries.append(pending)
             elif error not in _ANSWERS_OF_COMPLETION:
                 raise IllegalStateException(
                     f"completion of {pending.transactional_id}: {error.name}"

@@ -2,6 +2,9 @@
 
 Source: TransactionStateManager. A record is appended under the state lock, and counts once it is
 acknowledged. An append that fails may be in the log all the same: who loads it next, acts on it.
+
+The state lock is for reading where ids are looked up, and for writing where partitions come and go.
+Who holds an id's lock never takes it; records are never appended under an id's lock.
 """
 
 from __future__ import annotations
@@ -71,6 +74,15 @@ class CoordinatorEpochAndTxnMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionalIdAndProducerIdEpoch:
+    """An open transaction, as it was looked at."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class _CacheEntry:
     coordinator_epoch: int
     metadata: dict[str, TransactionMetadata]
@@ -92,7 +104,7 @@ class TransactionStateManager:
         self._concurrency = concurrency
         self._clock = clock
         self.config = config
-        self._state_lock = concurrency.lock("transaction-state")
+        self._state_lock = concurrency.read_write_lock("transaction-state")
         self._loading: set[tuple[int, int]] = set()
         self._cache: dict[int, _CacheEntry] = {}
 
@@ -112,7 +124,7 @@ class TransactionStateManager:
 
         Raises COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
         """
-        with self._state_lock:
+        with self._state_lock.read:
             entry = self._entry_for(transactional_id)
             metadata = entry.metadata.get(transactional_id)
             if metadata is None:
@@ -123,7 +135,7 @@ class TransactionStateManager:
         self, transactional_id: str, current: TxnTransitMetadata
     ) -> CoordinatorEpochAndTxnMetadata:
         """The id, in memory only if it is new. Raises as `get_transaction_state`."""
-        with self._state_lock:
+        with self._state_lock.read:
             entry = self._entry_for(transactional_id)
             made = self._make(transactional_id, current)
             metadata = entry.metadata.setdefault(transactional_id, made)
@@ -144,25 +156,39 @@ class TransactionStateManager:
 
     def list_transaction_states(self) -> dict[str, TxnTransitMetadata]:
         """What is acknowledged of each id. Raises COORDINATOR_LOAD_IN_PROGRESS."""
-        with self._state_lock:
+        with self._state_lock.read:
             if self._loading:
                 raise Errors.COORDINATOR_LOAD_IN_PROGRESS.exception()
-            return {
-                transactional_id: metadata.current
-                for entry in self._cache.values()
-                for transactional_id, metadata in entry.metadata.items()
-            }
+            states = {}
+            for metadata in self._all_metadata():
+                with metadata.lock:
+                    states[metadata.transactional_id] = metadata.current
+            return states
 
-    def timed_out_transactions(self) -> list[TransactionMetadata]:
-        """The open transactions that have taken longer than their time-out."""
+    def timed_out_transactions(self) -> list[TransactionalIdAndProducerIdEpoch]:
+        """The open transactions that have taken longer than their time-out.
+
+        No id's lock is taken: who aborts one takes it, and looks again.
+        """
         now = self._clock.milliseconds()
-        with self._state_lock:
+        with self._state_lock.read:
             return [
-                metadata
-                for entry in self._cache.values()
-                for metadata in entry.metadata.values()
+                TransactionalIdAndProducerIdEpoch(
+                    metadata.transactional_id,
+                    metadata.current.producer_id,
+                    metadata.current.producer_epoch,
+                )
+                for metadata in self._all_metadata()
                 if _is_timed_out(metadata, now)
             ]
+
+    def _all_metadata(self) -> list[TransactionMetadata]:
+        return [m for entry in self._cache.values() for m in entry.metadata.values()]
+
+    def cached_metadata(self, transactional_id: str) -> TransactionMetadata | None:
+        """What is loaded of the id, looked at from outside: no lock is taken, no error raised."""
+        entry = self._cache.get(self.partition_for(transactional_id))
+        return None if entry is None else entry.metadata.get(transactional_id)
 
     # ---- elections -------------------------------------------------------------------------
 
@@ -170,7 +196,7 @@ class TransactionStateManager:
         self, partition: int, coordinator_epoch: int, send_txn_markers: SendTxnMarkers
     ) -> None:
         """This broker leads the partition: read it in the background."""
-        with self._state_lock:
+        with self._state_lock.write:
             self._loading.add((partition, coordinator_epoch))
         self._scheduler.schedule_once(
             "load-txns-for-partition",
@@ -181,8 +207,8 @@ class TransactionStateManager:
         self, partition: int, coordinator_epoch: int, send_txn_markers: SendTxnMarkers
     ) -> None:
         """Who loads a decision goes on with it."""
-        loaded = self._read(partition)
-        with self._state_lock:
+        loaded = self._read(partition, coordinator_epoch)
+        with self._state_lock.write:
             if (partition, coordinator_epoch) not in self._loading:
                 return
             self._cache[partition] = _CacheEntry(coordinator_epoch, loaded)
@@ -198,12 +224,14 @@ class TransactionStateManager:
     def _prepare_complete(self, metadata: TransactionMetadata) -> TxnTransitMetadata:
         return metadata.prepare_complete(self._clock.milliseconds())
 
-    def _read(self, partition: int) -> dict[str, TransactionMetadata]:
+    def _read(self, partition: int, coordinator_epoch: int) -> dict[str, TransactionMetadata]:
         """The last record of each id, to the log's end: above the high watermark too."""
         loaded: dict[str, TransactionMetadata] = {}
         log = self._log.log(partition)
         offset = 0 if log is None else log.log_start_offset
         while log is not None and offset < log.log_end_offset:
+            if not self._is_loading(partition, coordinator_epoch):
+                break
             batches = log.read(offset, _LOAD_BYTES).records.batches()
             if not batches:
                 break
@@ -219,12 +247,16 @@ class TransactionStateManager:
                 offset = batch.next_offset
         return loaded
 
+    def _is_loading(self, partition: int, coordinator_epoch: int) -> bool:
+        with self._state_lock.read:
+            return (partition, coordinator_epoch) in self._loading
+
     def remove_transactions(self, partition: int, coordinator_epoch: int | None = None) -> None:
         """This broker does not lead the partition any more, or in a later epoch again.
 
         Loads of earlier epochs are given up (KAFKA-18137); without an epoch all are.
         """
-        with self._state_lock:
+        with self._state_lock.write:
             self._loading = {
                 (loading, epoch)
                 for loading, epoch in self._loading
@@ -251,18 +283,22 @@ class TransactionStateManager:
         def update_cache(status: Errors) -> None:
             error = _as_coordinator_error(status)
             if error is Errors.NONE:
-                error = self._complete(transactional_id, coordinator_epoch, transit)
+                error = self._if_current(
+                    transactional_id, coordinator_epoch, lambda m: m.complete_transition_to(transit)
+                )
             elif not retry_on_error(error):
-                self._clear_pending(transactional_id, coordinator_epoch)
+                self._if_current(transactional_id, coordinator_epoch, _clear_pending)
             callback(error)
 
         timestamp = self._clock.milliseconds()
         record = transaction_record(
             transactional_id, transit, self.config.transaction_version, timestamp
         )
-        with self._state_lock:
-            error = self._current(transactional_id, coordinator_epoch)
-            if isinstance(error, Errors):
+        with self._state_lock.read:
+            # Until the record is in the local log: else an election could come and go between the
+            # look at the epoch and the append, which would follow records of a later epoch.
+            error = self._if_current(transactional_id, coordinator_epoch, _nothing)
+            if error is not Errors.NONE:
                 callback(error)
                 return
             self._log.append_records(
@@ -272,33 +308,32 @@ class TransactionStateManager:
                 update_cache,
             )
 
-    def _current(
-        self, transactional_id: str, coordinator_epoch: int
-    ) -> TransactionMetadata | Errors:
-        """The id, if this broker coordinates it still in that epoch."""
+    def _if_current(
+        self,
+        transactional_id: str,
+        coordinator_epoch: int,
+        change: Callable[[TransactionMetadata], None],
+    ) -> Errors:
+        """Change the id under its lock, if this broker coordinates it still in that epoch."""
         try:
             known = self.get_transaction_state(transactional_id)
         except ApiException as error:
             return error.error
-        if known is None or known.coordinator_epoch != coordinator_epoch:
+        if known is None:
             return Errors.NOT_COORDINATOR
-        return known.metadata
-
-    def _complete(
-        self, transactional_id: str, coordinator_epoch: int, transit: TxnTransitMetadata
-    ) -> Errors:
-        metadata = self._current(transactional_id, coordinator_epoch)
-        if isinstance(metadata, Errors):
-            return metadata
-        with metadata.lock:
-            metadata.complete_transition_to(transit)
+        with known.metadata.lock:
+            if known.coordinator_epoch != coordinator_epoch:
+                return Errors.NOT_COORDINATOR
+            change(known.metadata)
         return Errors.NONE
 
-    def _clear_pending(self, transactional_id: str, coordinator_epoch: int) -> None:
-        metadata = self._current(transactional_id, coordinator_epoch)
-        if not isinstance(metadata, Errors):
-            with metadata.lock:
-                metadata.pending_state = None
+
+def _nothing(_metadata: TransactionMetadata) -> None:
+    """Nobody else changes what is pending in the same epoch."""
+
+
+def _clear_pending(metadata: TransactionMetadata) -> None:
+    metadata.pending_state = None
 
 
 def _is_timed_out(metadata: TransactionMetadata, now: int) -> bool:

@@ -138,6 +138,7 @@ class Transactions:
             state_manager,
             lambda partition: 0 if partition == _OFFSETS or is_there(partition) else None,
             scheduler,
+            NoConcurrency(),
         )
         producer_ids = itertools.count(FIRST_PRODUCER_ID)
         self.coordinator = TransactionCoordinator(

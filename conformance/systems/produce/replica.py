@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from impl.clock import MockClock
-from impl.concurrency import NoConcurrency
+from impl.concurrency import Concurrency
 from impl.disk import MemoryDisk, everything
 from impl.log import Log
 from impl.log_loader import load_log
@@ -18,7 +18,8 @@ _TOPIC_PARTITION = TopicPartition("t", 0)
 class ProducerReplica:
     """The partition on one broker."""
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, window: int, concurrency: Concurrency) -> None:
+        self._concurrency = concurrency
         self._disk = MemoryDisk()
         self._clock = MockClock()
         self._config = ProducerStateManagerConfig(batches_to_retain=window)
@@ -30,7 +31,7 @@ class ProducerReplica:
             "log",
             self._disk,
             ImmediateScheduler(),
-            NoConcurrency(),
+            self._concurrency,
             had_clean_shutdown=clean,
             clock=self._clock,
             producers=self._config,

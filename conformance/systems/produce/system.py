@@ -20,6 +20,13 @@ from conformance.systems.produce.observation import (
 from conformance.systems.produce.replica import ProducerReplica
 from conformance.systems.protocol import ActionRefused, Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem
+from conformance.systems.threads import (
+    InterruptibleThreads,
+    StartedThreads,
+    WholeSections,
+    interrupted,
+    take_two_threads,
+)
 from conformance.tla import Action, Value, make_function
 from impl.errors import ApiException, Errors
 from impl.producer.transaction_manager import ProducerBatch, TransactionManager
@@ -34,7 +41,16 @@ _OF_REPLICAS: Mapping[str, Callable[[ProducerReplica], Value]] = {
 _NO_OFFSET = -1
 
 
-class ProduceSystem(RewindingSystem):
+_THREADS = (
+    frozenset({"Produce"}),
+    frozenset({"Fetch", "Truncate"}),
+    frozenset({"Expire"}),
+)
+"""Which actions one thread takes: a request handler's, the follower's fetcher, the scheduler's.
+Each request has a handler of its own."""
+
+
+class ProduceSystem(WholeSections, RewindingSystem):
     """Replicas, and a client whose requests and answers wait for an action."""
 
     variables = ("leader", "epoch", *_OF_REPLICAS, "answers", "client")
@@ -57,6 +73,8 @@ class ProduceSystem(RewindingSystem):
             "Restart": lambda b, clean: self._replicas[b].restart(clean=clean),
             "Expire": lambda b: self._replicas[b].expire(),
         }
+        self._threads: StartedThreads | InterruptibleThreads = StartedThreads()
+        self._interruptible = False
         self._rewinder = Rewinder(self, apart=(self._actions,))
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -64,8 +82,12 @@ class ProduceSystem(RewindingSystem):
     def reset(self, initial: Mapping[str, Value]) -> None:
         """Empty logs; the leader is the initial state's."""
         self._rewinder.forget()
+        if self._interruptible:
+            self._threads = InterruptibleThreads()
         self._leader, self._epoch = str(initial["leader"]), 0
-        self._replicas = {name: ProducerReplica(self._window) for name in self._names}
+        self._replicas = {
+            name: ProducerReplica(self._window, self._threads) for name in self._names
+        }
         self._client = TransactionManager(PRODUCER_ID)
         self._values = 0
         self._sent: dict[tuple[int, int], ProducerBatch] = {}
@@ -97,6 +119,22 @@ class ProduceSystem(RewindingSystem):
     @property
     def _led(self) -> ProducerReplica:
         return self._replicas[self._leader]
+
+    # ---- Interruptible ---------------------------------------------------------------------
+
+    def make_interruptible(self) -> bool:
+        """From the next reset on the logs have locks at which steps can be stopped."""
+        self._interruptible = True
+        return True
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """Whether two threads take these; two requests are handled by two."""
+        both = running.name == between.name == "Produce"
+        return both or take_two_threads(_THREADS, running, between)
+
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
+        """Let one thread of a broker stand still while another takes its action."""
+        return interrupted(self._threads, self.apply, running, point, between)
 
     # ---- the client ------------------------------------------------------------------------
 

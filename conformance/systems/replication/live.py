@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from conformance.systems.threads import StartedThreads
-from impl.concurrency import Condition, Event, Lock, Thread
+from impl.concurrency import Condition, Event, Lock, ReadWriteLock, Thread
 from impl.network import (
     FetchRequest,
     FetchResponse,
@@ -84,6 +84,9 @@ class CountedWaits:
 
     def lock(self, name: str, /) -> Lock:
         return _CountedLock(self._plain.lock(name), self)
+
+    def read_write_lock(self, name: str, /) -> ReadWriteLock:
+        return self._plain.read_write_lock(name)
 
     def event(self, name: str, /) -> Event:
         return self._plain.event(name)

@@ -16,8 +16,8 @@ from conformance.systems.transaction.parts import (
 )
 from conformance.systems.transaction.state_log import BrokerStateLog, StateLog
 from impl.clock import Clock
-from impl.concurrency import NoConcurrency
-from impl.errors import Errors
+from impl.concurrency import Concurrency
+from impl.errors import Errors, IllegalStateException
 from impl.transaction.transaction_coordinator import TransactionCoordinator
 from impl.transaction.transaction_marker_channel_manager import (
     LeaderOf,
@@ -32,6 +32,7 @@ from impl.types import TopicPartition
 TRANSACTIONAL_ID = "t"
 TIMEOUT_MS = 1000
 _PARTITION = 0
+_LOAD = "load-txns-for-partition"
 
 
 class NamedTasks:
@@ -53,9 +54,15 @@ class NamedTasks:
                 return
         raise ActionRefused(f"no task {name} is scheduled")
 
-    def forget(self) -> None:
-        """The threads of an earlier tenure are over."""
-        self._tasks.clear()
+    def run_all(self, name: str) -> None:
+        """Run all tasks of that name, oldest first. Raises ActionRefused if there is none."""
+        self.run(name)
+        while any(scheduled == name for scheduled, _ in self._tasks):
+            self.run(name)
+
+    def keep(self, name: str) -> None:
+        """The threads of an earlier tenure are over, but for tasks of that name."""
+        self._tasks = [task for task in self._tasks if task[0] == name]
 
 
 class CoordinatorBroker:
@@ -69,16 +76,20 @@ class CoordinatorBroker:
         clock: Clock,
         config: TransactionConfig,
         epochs: ProducerEpochs,
+        concurrency: Concurrency,
     ) -> None:
         self.name = name
         self._clock = clock
         self._log = log
         self._epochs = epochs
         self._tasks = NamedTasks()
+        self._state = BrokerStateLog(log, name)
         self._manager = TransactionStateManager(
-            BrokerStateLog(log, name), self._tasks, NoConcurrency(), clock, config
+            self._state, self._tasks, concurrency, clock, config
         )
-        self._channel = TransactionMarkerChannelManager(self._manager, leader_of, self._tasks)
+        self._channel = TransactionMarkerChannelManager(
+            self._manager, leader_of, self._tasks, concurrency
+        )
         self._coordinator = TransactionCoordinator(
             self._manager, self._channel, epochs.generate, self._tasks, clock
         )
@@ -114,22 +125,24 @@ class CoordinatorBroker:
     def _metadata(self) -> TransactionMetadata | None:
         if self.tenure == 0 or self._manager.loading_epoch(_PARTITION) is not None:
             return None
-        known = self._manager.get_transaction_state(TRANSACTIONAL_ID)
-        return None if known is None else known.metadata
+        return self._manager.cached_metadata(TRANSACTIONAL_ID)
 
     # ---- elections -------------------------------------------------------------------------
 
     def elect(self, tenure: int) -> None:
-        """See `Coordinator.elect`."""
-        self.tenure = tenure
-        self._tasks.forget()
+        """See `Coordinator.elect`. Who was elected before has resigned meanwhile."""
+        has_led, self.tenure = self.tenure > 0, tenure
+        self._tasks.keep(_LOAD)
         self.producer_ids.clear()
         self.ends.clear()
+        if has_led:
+            self._coordinator.on_resignation(_PARTITION, tenure)
         self._coordinator.on_election(_PARTITION, tenure)
+        self._state.tenure = tenure
 
     def load(self) -> None:
         """See `Coordinator.load`."""
-        self._tasks.run("load-txns-for-partition")
+        self._tasks.run_all(_LOAD)
         self.loaded_at = self._clock.milliseconds()
         self._log.call_back_late(self.name)
 
@@ -188,6 +201,16 @@ class CoordinatorBroker:
 
     def end_transaction(self, txn: int, epoch: int, *, commits: bool) -> None:
         """See `Coordinator.end_transaction`."""
+        try:
+            self._end_transaction(txn, epoch, commits=commits)
+        except IllegalStateException as error:
+            if not commits or self.known is None or self.known.pending != FENCING:
+                raise
+            # As TransactionCoordinator.endTransaction: a fence is no reason to refuse a commit,
+            # which cannot be prepared then. KafkaApis answers UNKNOWN_SERVER_ERROR.
+            raise ActionRefused(f"a commit comes amid a fence: {error}") from error
+
+    def _end_transaction(self, txn: int, epoch: int, *, commits: bool) -> None:
 
         def answer(error: Errors, producer_id: int, new_epoch: int) -> None:
             self.ends[txn] = (error, self._epochs.number(producer_id, new_epoch))

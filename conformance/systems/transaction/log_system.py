@@ -10,6 +10,12 @@ from collections.abc import Callable, Mapping
 from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused, Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem
+from conformance.systems.threads import (
+    InterruptibleThreads,
+    StartedThreads,
+    WholeSections,
+    interrupted,
+)
 from conformance.systems.transaction.replica import follower_of, load_replica
 from conformance.tla import Action, Fn, Value, make_function
 from impl.consumer.completed_fetch import CompletedFetch
@@ -30,7 +36,14 @@ _EPOCH = 0
 _COORDINATOR_EPOCH = 0
 
 
-class TransactionalLogSystem(RewindingSystem):
+_CONSUMER = frozenset({"Fetch", "ResetPosition"})
+_APPENDS = frozenset({"AppendPlain", "AppendData", "AppendMarker"})
+_REQUESTS = _APPENDS | {"AdvanceHighWatermark", "DeleteRecords"}
+"""Of producers and coordinators, of followers that fetch, of administrators: each has a thread of
+its own. All requests of the consumer have one."""
+
+
+class TransactionalLogSystem(WholeSections, RewindingSystem):
     """A leader's log, and the position of a consumer that reads it in pieces."""
 
     variables = (
@@ -61,6 +74,8 @@ class TransactionalLogSystem(RewindingSystem):
             "Fetch": self._fetch,
             "ResetPosition": self._reset_position,
         }
+        self._threads: StartedThreads | InterruptibleThreads = StartedThreads()
+        self._interruptible = False
         self._rewinder = Rewinder(self, apart=(self._actions,))
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -68,7 +83,9 @@ class TransactionalLogSystem(RewindingSystem):
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """An empty log, and a consumer at its start."""
         self._rewinder.forget()
-        self._log = load_replica(_UNVERIFIED)
+        if self._interruptible:
+            self._threads = InterruptibleThreads()
+        self._log = load_replica(_UNVERIFIED, concurrency=self._threads)
         self._position = 0
         self._delivered: frozenset[int] = frozenset()
 
@@ -111,6 +128,27 @@ class TransactionalLogSystem(RewindingSystem):
     def _record(self, batch: RecordBatch) -> Value:
         return Fn({"kind": kind_of(batch), "producer": self._names[batch.producer.producer_id]})
 
+    # ---- Interruptible ---------------------------------------------------------------------
+
+    def make_interruptible(self) -> bool:
+        """From the next reset on the log has locks at which steps can be stopped."""
+        self._interruptible = True
+        return True
+
+    @property
+    def unconditional(self) -> frozenset[str]:
+        """A model bounds the log's length."""
+        return _APPENDS
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """Whether two threads of the leader take these."""
+        names = {running.name, between.name}
+        return names <= _REQUESTS | _CONSUMER and not names <= _CONSUMER
+
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
+        """Let one thread of the leader stand still while another takes its action."""
+        return interrupted(self._threads, self.apply, running, point, between)
+
     # ---- the partition ---------------------------------------------------------------------
 
     def _append_plain(self) -> None:
@@ -143,7 +181,7 @@ class TransactionalLogSystem(RewindingSystem):
         if watermark == self._log.high_watermark:
             self._log.truncate_to(end)
         else:
-            self._log = follower_of(self._log, end, _UNVERIFIED)
+            self._log = follower_of(self._log, end, _UNVERIFIED, concurrency=self._threads)
         self._log.update_high_watermark(watermark)
 
     # ---- the consumer ----------------------------------------------------------------------

@@ -61,8 +61,8 @@ class TransactionNetwork:
     def answered_marker(self, marker: SentMarker) -> None:
         """The coordinator has the answer."""
         if "Marker" not in self._late:
-            value = next(value for value, sent in self.markers.items() if sent is marker)
-            del self.markers[value]
+            kept = ((value, sent) for value, sent in self.markers.items() if sent is not marker)
+            self.markers = dict(kept)
 
     def forget_markers(self) -> None:
         """Another coordinator is elected."""

@@ -16,6 +16,7 @@ from conformance.systems.transaction.parts import (
 from conformance.systems.transaction.replica import follower_of, load_replica
 from conformance.systems.transaction.settings import PartitionSettings
 from impl.clock import Clock
+from impl.concurrency import Concurrency
 from impl.end_transaction_marker import EndTransactionMarker, deserialize
 from impl.log import Log
 from impl.producer_state.producer_append_info import AppendOrigin
@@ -38,6 +39,7 @@ class PartitionLeader(TransactionLeader):
         clock: Clock,
         settings: PartitionSettings,
         epochs: ProducerEpochs,
+        concurrency: Concurrency,
         *,
         is_offsets: bool,
     ) -> None:
@@ -45,10 +47,11 @@ class PartitionLeader(TransactionLeader):
         self._clock = clock
         self._settings = settings
         self._epochs = epochs
+        self._concurrency = concurrency
         self._config = ProducerStateManagerConfig(
             transaction_verification_enabled=settings.verifies
         )
-        self._log: Log = load_replica(self._config, clock, name)
+        self._log: Log = load_replica(self._config, clock, name, concurrency)
 
     @property
     def batches(self) -> Sequence[BatchInLog]:
@@ -126,7 +129,7 @@ class PartitionLeader(TransactionLeader):
     def elect(self, end: int) -> None:
         """See `TransactionLeader.elect`."""
         watermark = self._log.high_watermark
-        self._log = follower_of(self._log, end, self._config, self._clock)
+        self._log = follower_of(self._log, end, self._config, self._clock, self._concurrency)
         self._log.update_high_watermark(watermark)
 
     def stop(self) -> None:

@@ -354,10 +354,16 @@ class TransactionPartition:
         return [verification for verification in known if verification.guard == guard]
 
     def start_verification(self, batch: TransactionBatch) -> None:
-        """A batch arrives that must be verified."""
+        """A batch arrives that must be verified.
+
+        AddPartitionsToTxnManager asks for one batch of an epoch at a time: who comes second begins
+        when the other one is answered.
+        """
         guard = self.leader.maybe_start_verification(batch)
         if guard is None:
             raise ActionRefused(f"{batch} needs no verification")
+        if self.is_verifying(batch):
+            raise ActionRefused(f"another batch of epoch {batch.epoch} is being verified")
         self._verifications[batch] = Verification(batch, guard)
 
     def verify(self, batch: TransactionBatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from impl.clock import Clock
-from impl.concurrency import NoConcurrency
+from impl.concurrency import Concurrency, NoConcurrency
 from impl.disk import MemoryDisk
 from impl.log import Log
 from impl.log_loader import load_log
@@ -14,15 +14,18 @@ from impl.types import TopicPartition
 
 
 def load_replica(
-    config: ProducerStateManagerConfig, clock: Clock | None = None, topic: str = "t"
+    config: ProducerStateManagerConfig,
+    clock: Clock | None = None,
+    topic: str = "t",
+    concurrency: Concurrency | None = None,
 ) -> Log:
-    """An empty log."""
+    """An empty log; without `concurrency` its locks do nothing."""
     return load_log(
         TopicPartition(topic, 0),
         "log",
         MemoryDisk(),
         ImmediateScheduler(),
-        NoConcurrency(),
+        concurrency or NoConcurrency(),
         had_clean_shutdown=True,
         clock=clock,
         producers=config,
@@ -30,10 +33,14 @@ def load_replica(
 
 
 def follower_of(
-    leader: Log, end: int, config: ProducerStateManagerConfig, clock: Clock | None = None
+    leader: Log,
+    end: int,
+    config: ProducerStateManagerConfig,
+    clock: Clock | None = None,
+    concurrency: Concurrency | None = None,
 ) -> Log:
     """The log of a follower that has fetched up to `end`."""
-    replica = load_replica(config, clock, leader.topic_partition.topic)
+    replica = load_replica(config, clock, leader.topic_partition.topic, concurrency)
     for batch in leader.batches():
         if batch.next_offset <= end:
             replica.append_as_follower(MemoryRecords((batch,)))

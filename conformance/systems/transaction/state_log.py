@@ -108,18 +108,23 @@ def _value_of(record: Record) -> TxnTransitMetadata:
 
 
 class BrokerStateLog:
-    """The partition as one broker sees it (TransactionStateLog)."""
+    """The partition as one broker sees it (TransactionStateLog).
+
+    `tenure`: which election its coordinator has heard of. Between two elections of one broker
+    another one has led: an append that was under way then has failed.
+    """
 
     def __init__(self, partition: StateLog, broker: str) -> None:
         self._partition = partition
         self._broker = broker
+        self.tenure = 0
 
     def append_records(
         self, _partition: int, records: MemoryRecords, _timeout_ms: int, callback: AppendCallback
     ) -> None:
         """See `TransactionStateLog.append_records`."""
         state = self._partition
-        if state.leader != self._broker:
+        if (state.leader, state.tenure) != (self._broker, self.tenure):
             callback(Errors.NOT_LEADER_OR_FOLLOWER)
             return
         info = state.log.append_as_leader(records, state.tenure)

@@ -10,6 +10,12 @@ from collections.abc import Callable, Mapping
 
 from conformance.systems.protocol import ActionRefused, Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem
+from conformance.systems.threads import (
+    InterruptibleThreads,
+    StartedThreads,
+    WholeSections,
+    interrupted,
+)
 from conformance.systems.transaction.epochs import NEVER
 from conformance.systems.transaction.observation import StepOrigin
 from conformance.systems.transaction.offers import OFFERABLE, candidates
@@ -21,9 +27,21 @@ from conformance.systems.transaction.refusals import (
     refuse_verification,
 )
 from conformance.systems.transaction.settings import TransactionSettings
+from conformance.systems.transaction.step_clock import StepClock
+from conformance.systems.transaction.steps import (
+    append_batch,
+    restart_leader,
+    start_verification,
+    take_added,
+    take_end,
+    take_producer_id,
+    verify,
+    write_marker,
+)
+from conformance.systems.transaction.threads import concurrent, in_parts
 from conformance.systems.transaction.world import TransactionParts, TransactionWorld, impl_parts
 from conformance.tla import Action, Value
-from impl.clock import Clock, MockClock
+from impl.clock import Clock
 from impl.errors import KafkaException
 from impl.transaction.transaction_state import COMPLETES
 
@@ -33,7 +51,8 @@ _Parts = Callable[[TransactionSettings, str, Clock], TransactionParts]
 class TransactionSteps:
     """Coordinators, partitions, and a network that keeps requests until an action delivers them.
 
-    `parts` makes what is under test, given the broker that leads first.
+    `parts` makes what is under test, given the broker that leads first; `step` says which of two
+    steps that take turns asks.
     """
 
     variables = (
@@ -41,20 +60,23 @@ class TransactionSteps:
         "clients", "log", "highWatermark", "entry", "verifying", "leaderless",
     )  # fmt: skip
 
-    def __init__(self, settings: TransactionSettings, parts: _Parts) -> None:
+    def __init__(
+        self, settings: TransactionSettings, parts: _Parts, step: Callable[[], str] = lambda: ""
+    ) -> None:
         self._settings = settings
         self._parts = parts
+        self._step = step
         self._actions: dict[str, tuple[Callable[..., None], Callable[..., StepOrigin]]] = {
-            "TakeProducerId": (self._take_producer_id, _nobody),
+            "TakeProducerId": (self._of_world(take_producer_id), _nobody),
             "BeginTransaction": (lambda i: self._world.clients.begin_transaction(i), _nobody),
-            "TakeAdded": (self._take_added, _nobody),
+            "TakeAdded": (self._of_world(take_added), _nobody),
             "SendBatch": (lambda i, p: self._world.clients.send_batch(i, p), _nobody),
             "EndTransaction": (
                 lambda i, commits: self._world.clients.end_transaction(i, commits=commits),
                 _nobody,
             ),
-            "TakeEnd": (self._take_end, _nobody),
-            "TakeEndWithId": (self._take_end, _nobody),
+            "TakeEnd": (self._of_world(take_end), _nobody),
+            "TakeEndWithId": (self._of_world(take_end), _nobody),
             "HandleInitProducerId": (self._init_producer_id, lambda _c, i: StepOrigin(client=i)),
             "BeginFence": (self._begin_fence, _nobody),
             "EndFence": (
@@ -69,7 +91,7 @@ class TransactionSteps:
                 self._add_partition_of_leader,
                 lambda c, p: self._world.origin_of_batch(c, p),
             ),
-            "Verify": (self._verify, _nobody),
+            "Verify": (self._of_world(verify), _nobody),
             "HandleEndTxn": (self._handle_end_txn, lambda _c, t, _commits: StepOrigin(request=t)),
             "AcknowledgeAppend": (
                 self._acknowledge_append,
@@ -83,18 +105,18 @@ class TransactionSteps:
             ),
             "Elect": (self._elect, _nobody),
             "Load": (self._load, _nobody),
-            "StartVerification": (self._start_verification, _nobody),
-            "AppendBatch": (self._append_batch, _nobody),
-            "WriteMarker": (self._write_marker, _nobody),
+            "StartVerification": (self._of_world(start_verification), _nobody),
+            "AppendBatch": (self._of_world(append_batch), _nobody),
+            "WriteMarker": (self._of_world(write_marker), _nobody),
             "Replicate": (lambda p: self._world.partitions[p].leader.replicate(), _nobody),
             "ElectLeader": (lambda p, end: self._world.partitions[p].leader.elect(end), _nobody),
             "StopLeader": (lambda p: self._world.partitions[p].stop(), _nobody),
-            "RestartLeader": (self._restart_leader, _nobody),
-            "StartVerificationOfOvertaking": (self._start_verification, _nobody),
-            "RefuseVerification": (self._refusing(refuse_verification), _nobody),
-            "RefuseBatch": (self._refusing(refuse_batch), _nobody),
-            "DeliverOutdatedMarker": (self._refusing(deliver_outdated_marker), _nobody),
-            "RefuseAddPartition": (self._refusing(refuse_add_partition), _nobody),
+            "RestartLeader": (self._of_world(restart_leader), _nobody),
+            "StartVerificationOfOvertaking": (self._of_world(start_verification), _nobody),
+            "RefuseVerification": (self._of_world(refuse_verification), _nobody),
+            "RefuseBatch": (self._of_world(refuse_batch), _nobody),
+            "DeliverOutdatedMarker": (self._of_world(deliver_outdated_marker), _nobody),
+            "RefuseAddPartition": (self._of_world(refuse_add_partition), _nobody),
         }
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -102,7 +124,7 @@ class TransactionSteps:
     def reset(self, initial: Mapping[str, Value]) -> None:
         """The first coordinator has given instance `a` its epoch."""
         leader = str(initial["leader"])
-        clock = MockClock()
+        clock = StepClock(self._step)
         parts = self._parts(self._settings, leader, clock)
         self._world = TransactionWorld(self._settings, parts, clock)
         self._world.brokers[leader].elect(1)
@@ -112,7 +134,7 @@ class TransactionSteps:
         self._world.tick(StepOrigin(client="a"))
         self._init_producer_id(leader, "a")
         self._acknowledge_append(leader, 1)
-        self._take_producer_id("a", leader)
+        take_producer_id(self._world, "a", leader)
 
     def apply(self, action: Action) -> None:
         """Let an instance, a coordinator or a partition take one step."""
@@ -123,19 +145,6 @@ class TransactionSteps:
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""
         return self._world.observe()
-
-    # ---- instances -------------------------------------------------------------------------
-
-    def _take_producer_id(self, client: str, name: str) -> None:
-        self._world.clients.take_producer_id(client, self._world.brokers[name])
-
-    def _take_added(self, client: str, name: str, partition: str) -> None:
-        leader = self._world.partitions[partition]
-        self._world.clients.take_added(client, self._world.brokers[name], leader)
-
-    def _take_end(self, client: str, name: str) -> None:
-        broker = self._world.brokers[name]
-        self._world.clients.take_end(client, broker, self._world.is_acknowledged)
 
     # ---- coordinators ----------------------------------------------------------------------
 
@@ -172,13 +181,6 @@ class TransactionSteps:
         broker, leader = self._world.brokers[name], self._world.partitions[partition]
         self._appending(lambda: broker.add_partition(leader.topic_partition, epoch))
 
-    def _verify(self, name: str, partition: str) -> None:
-        leader = self._world.partitions[partition]
-        batch = self._world.waiting(name, partition)[0]
-        if not self._world.brokers[name].has_partition(leader.topic_partition, batch.epoch):
-            raise ActionRefused(f"{partition} is not in the transaction of {batch}")
-        leader.verify(batch)
-
     def _handle_end_txn(self, name: str, txn: int, commits: bool) -> None:
         broker = self._world.brokers[name]
         epoch = self._world.network.epoch_of_end(txn, commits=commits)
@@ -189,7 +191,7 @@ class TransactionSteps:
 
     def _acknowledge_append(self, name: str, tenure: int) -> None:
         self._world.state.acknowledge(name, tenure)
-        self._world.network.send_markers(self._world.brokers[name].sent_markers())
+        self._world.send_markers(name)
 
     def _fail_append(self, name: str) -> None:
         tenure = self._world.state.tenure
@@ -204,7 +206,7 @@ class TransactionSteps:
     def _acknowledge_marker(self, name: str, partition: str) -> None:
         """The partition's leader answers that the marker is replicated."""
         broker = self._world.brokers[name]
-        for sent in self._world.network.markers.values():
+        for sent in list(self._world.network.markers.values()):
             is_own = sent.partition == partition and sent.coordinator_epoch == broker.tenure
             if is_own and self._world.partitions[partition].log.has_replicated(sent):
                 broker.complete_marker(sent)
@@ -213,6 +215,8 @@ class TransactionSteps:
         raise ActionRefused(f"{partition} has no marker of {name}")
 
     def _elect(self, name: str, end: int) -> None:
+        if end < self._world.state.high_watermark:
+            raise ActionRefused("whoever is elected has what is replicated")
         self._world.state.elect(name, end)
         self._world.network.forget_markers()
         self._world.brokers[name].elect(self._world.state.tenure)
@@ -222,45 +226,63 @@ class TransactionSteps:
         broker.load()
         if self._settings.replicates_loads:
             state.replicate()
-        self._world.network.send_markers(broker.sent_markers())
+        self._world.send_markers(name)
 
-    # ---- partitions ------------------------------------------------------------------------
-
-    def _start_verification(self, partition: str, txn: int, sequence: int) -> None:
-        batch = self._world.network.batch(partition, txn, sequence)
-        self._world.partitions[partition].start_verification(batch)
-
-    def _append_batch(self, partition: str, txn: int, sequence: int) -> None:
-        batch = self._world.network.batch(partition, txn, sequence)
-        self._world.partitions[partition].append(batch)
-
-    def _write_marker(self, partition: str, txn: int, coordinator_epoch: int) -> None:
-        sent = self._world.network.marker(partition, txn, coordinator_epoch)
-        self._world.partitions[partition].write_marker(sent)
-
-    def _restart_leader(self, partition: str) -> None:
-        """Coordinators that have waited for it send their markers."""
-        self._world.partitions[partition].restart()
-        for broker in self._world.brokers.values():
-            self._world.network.send_markers(broker.sent_markers())
-
-    def _refusing(self, refuse: Callable[..., None]) -> Callable[..., None]:
-        return lambda *args: refuse(self._world, *args)
+    def _of_world(self, step: Callable[..., None]) -> Callable[..., None]:
+        return lambda *args: step(self._world, *args)
 
 
-class TransactionSystem(RewindingSystem, TransactionSteps):
+class TransactionSystem(WholeSections, RewindingSystem, TransactionSteps):
     """The same of `impl`."""
 
     repeatable = True
 
     def __init__(self, constants: Mapping[str, Value]) -> None:
-        super().__init__(TransactionSettings.of(constants), impl_parts)
+        super().__init__(
+            TransactionSettings.of(constants),
+            lambda settings, leader, clock: impl_parts(settings, leader, clock, self._threads),
+            lambda: self._threads.step,
+        )
+        self._threads: StartedThreads | InterruptibleThreads = StartedThreads()
+        self._interruptible = False
         self._rewinder = Rewinder(self, apart=(self._actions, self._settings))
 
     def reset(self, initial: Mapping[str, Value]) -> None:
         """See `TransactionSteps.reset`."""
         self._rewinder.forget()
+        if self._interruptible:
+            self._threads = InterruptibleThreads()
         super().reset(initial)
+
+    # ---- Interruptible ---------------------------------------------------------------------
+
+    def make_interruptible(self) -> bool:
+        """From the next reset on brokers have locks at which their steps can be stopped.
+
+        Not where several batches of one epoch wait for the coordinator: which one it verifies is
+        not chosen here, so the way to a state may end in another one.
+        """
+        self._interruptible = not self._settings.offsets_partitions
+        return self._interruptible
+
+    @property
+    def voluntary(self) -> frozenset[str]:
+        """A load that an election has come into the middle of is given up."""
+        return frozenset({"Load"})
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """Whether two threads of one broker take these."""
+        return concurrent(running, between)
+
+    def in_parts(self, running: Action, between: Action) -> bool:
+        """Whether an election comes between the parts of a call-back."""
+        return in_parts(running, between)
+
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
+        """Let one thread of a broker stand still while another takes its action."""
+        return interrupted(self._threads, self.apply, running, point, between)
+
+    # ---- Offers ----------------------------------------------------------------------------
 
     @property
     def offerable(self) -> frozenset[str]:

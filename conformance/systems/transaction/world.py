@@ -28,7 +28,8 @@ from conformance.systems.transaction.parts import (
 from conformance.systems.transaction.settings import TransactionSettings
 from conformance.systems.transaction.state_log import StateLog
 from conformance.tla import make_function
-from impl.clock import Clock, MockClock
+from impl.clock import Clock
+from impl.concurrency import Concurrency
 from impl.transaction.transaction_marker_channel_manager import NO_LEADER
 from impl.transaction.transaction_state_manager import TransactionConfig
 from impl.types import TopicPartition
@@ -43,7 +44,9 @@ class TransactionParts:
     partitions: Mapping[str, TransactionPartition]
 
 
-def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> TransactionParts:
+def impl_parts(
+    settings: TransactionSettings, leader: str, clock: Clock, concurrency: Concurrency
+) -> TransactionParts:
     """Those of `impl`. Each partition is led by a broker of its own: each marker is a request."""
 
     epochs = ProducerEpochs(settings.last_epoch)
@@ -55,6 +58,7 @@ def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> Tran
                 clock,
                 settings.of_partitions,
                 epochs,
+                concurrency,
                 is_offsets=name in settings.offsets_partitions,
             ),
             settings,
@@ -70,7 +74,7 @@ def impl_parts(settings: TransactionSettings, leader: str, clock: Clock) -> Tran
     state = StateLog(leader, epochs)
     config = TransactionConfig(transaction_version=settings.version, num_partitions=1)
     brokers = {
-        name: CoordinatorBroker(name, state, leader_of, clock, config, epochs)
+        name: CoordinatorBroker(name, state, leader_of, clock, config, epochs, concurrency)
         for name in settings.coordinators
     }
     return TransactionParts(state, brokers, partitions)
@@ -80,7 +84,7 @@ class TransactionWorld:
     """The objects of one run. Each step takes a millisecond, by which records name their step."""
 
     def __init__(
-        self, settings: TransactionSettings, parts: TransactionParts, clock: MockClock
+        self, settings: TransactionSettings, parts: TransactionParts, clock: Clock
     ) -> None:
         self.settings = settings
         self.origins: dict[int, StepOrigin] = {}
@@ -93,6 +97,14 @@ class TransactionWorld:
         """The next step begins."""
         self._clock.sleep(1)
         self.origins[self._clock.milliseconds()] = origin
+
+    def send_markers(self, name: str) -> None:
+        """What the broker has queued goes out. If no marker is late, those of an earlier term never
+        arrive: the election was faster."""
+        sent = self.brokers[name].sent_markers()
+        if "Marker" not in self.settings.late:
+            sent = [marker for marker in sent if marker.coordinator_epoch == self.state.tenure]
+        self.network.send_markers(sent)
 
     def time_out(self) -> None:
         """The open transaction has taken longer than its time-out."""

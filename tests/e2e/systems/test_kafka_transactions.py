@@ -8,6 +8,7 @@ from conformance.errors import UserError
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
+from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.transaction.bridged import KafkaTransactionSystem
 from conformance.tla import Action, Fn, Value
 from conformance.verdict import Verdict
@@ -119,4 +120,30 @@ def test_version_1_a_replaced_coordinator_verifies_a_late_batch(
     last = log[-1]
     assert isinstance(last, Fn)
     assert last["state"] == "CompleteAbort"
+    system.close()
+
+
+AMID_A_FENCE: tuple[tuple[Value, ...], ...] = (
+    ("BeginTransaction", "a"),
+    ("SendBatch", "a", "p"),
+    ("StartVerification", "p", 1, 0),
+    ("AddPartitionOfLeader", "c1", "p"),
+    ("AcknowledgeAppend", "c1", 1),
+    ("Verify", "c1", "p"),
+    ("AppendBatch", "p", 1, 0),
+    ("EndTransaction", "a", True),
+    ("BeginFence", "c1"),
+)
+"""A transaction's time is over while its commit is on its way; the fence has had one section."""
+
+
+def test_a_commit_amid_a_fence_raises(context: Context) -> None:
+    """Interrupted steps of `impl` show it; KafkaApis answers UNKNOWN_SERVER_ERROR."""
+    system = driven(context, "v2-instances-1-transaction", NEWEST)
+    for name, *args in AMID_A_FENCE:
+        system.apply(Action(str(name), tuple(args)))
+
+    with pytest.raises((ActionRefused, SystemFailed), match="already a pending state"):
+        system.apply(Action("HandleEndTxn", ("c1", 1, True)))
+
     system.close()

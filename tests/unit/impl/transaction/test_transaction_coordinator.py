@@ -17,7 +17,7 @@ from impl.errors import Errors, IllegalStateException
 from impl.log import Log
 from impl.log_loader import load_log
 from impl.records import MemoryRecords
-from impl.scheduler import ImmediateScheduler
+from impl.scheduler import DeferredScheduler, ImmediateScheduler, Scheduler
 from impl.transaction.transaction_coordinator import ProducerIdAndEpoch, TransactionCoordinator
 from impl.transaction.transaction_log import TOPIC
 from impl.transaction.transaction_marker_channel_manager import (
@@ -73,7 +73,7 @@ class StateTopic:
 class World:
     """One broker that coordinates the id, whose partitions are led by the brokers in `leaders`."""
 
-    def __init__(self, version: int = 2) -> None:
+    def __init__(self, version: int = 2, completions: Scheduler | None = None) -> None:
         self.clock = MockClock(1000)
         self.topic = StateTopic()
         self.leaders: dict[TopicPartition, int] = {P: 1, Q: 2}
@@ -84,7 +84,10 @@ class World:
             self.topic, scheduler, NoConcurrency(), self.clock, config
         )
         self.channel = TransactionMarkerChannelManager(
-            self.manager, lambda partition: self.leaders.get(partition), scheduler
+            self.manager,
+            lambda partition: self.leaders.get(partition),
+            completions or scheduler,
+            NoConcurrency(),
         )
         self.coordinator = TransactionCoordinator(
             self.manager, self.channel, lambda: next(self.ids), scheduler, self.clock
@@ -385,6 +388,21 @@ def test_a_fence_of_version_1_whose_append_fails_raises_the_epoch_once() -> None
     assert (world.metadata.state, world.producer.epoch) == (S.PREPARE_ABORT, 1)
 
 
+def test_a_fence_of_version_1_that_fails_at_a_replaced_coordinator_is_answered() -> None:
+    world = World(version=0)
+    world.begin()
+    world.topic.status, answers = None, []
+    world.coordinator.handle_init_producer_id(
+        ID, TIMEOUT_MS, lambda *answer: answers.append(answer)
+    )
+    world.coordinator.on_resignation(0, 2)
+    (callback,) = world.topic.kept
+
+    callback(Errors.NOT_LEADER_OR_FOLLOWER)
+
+    assert answers == [(Errors.NOT_COORDINATOR, -1, -1)]
+
+
 def test_a_fence_of_version_2_whose_append_fails_leaves_nothing() -> None:
     world = World()
     world.begin()
@@ -485,6 +503,20 @@ def test_a_completion_that_fails_is_appended_again() -> None:
     world.topic.status = Errors.NONE
     world.channel.generate_requests()
     assert world.metadata.state is S.COMPLETE_COMMIT
+
+
+def test_a_transaction_is_completed_once_however_many_threads_find_that_it_may_be() -> None:
+    completions = DeferredScheduler()
+    world = World(completions=completions)
+    world.begin()
+    world.end(True)
+    world.answer_markers()
+    world.channel.maybe_write_txn_completion(ID)
+    world.topic.status = None
+
+    completions.run_pending()
+
+    assert len(world.topic.kept) == 1
 
 
 def test_an_answer_to_an_earlier_decision_removes_no_later_one() -> None:

@@ -2,7 +2,9 @@ package kconform;
 
 import java.io.File;
 import java.lang.reflect.Type;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -56,7 +58,7 @@ final class TransactionBroker {
   private final Object coordinator;
   final Map<String, Integer> producerIds = new LinkedHashMap<>();
   final Map<Integer, End> ends = new LinkedHashMap<>();
-  private Runnable load;
+  private final Deque<Runnable> loads = new ArrayDeque<>();
   private Runnable completion;
   private Stepping fence;
 
@@ -196,7 +198,7 @@ final class TransactionBroker {
     return new Virtual.Threadless() {
       @Override
       public ScheduledFuture<?> schedule(String name, Runnable task, long delayMs, long periodMs) {
-        load = task; // the state manager schedules nothing else
+        loads.add(task); // the state manager schedules nothing else
         return null;
       }
     };
@@ -213,14 +215,17 @@ final class TransactionBroker {
     endFence(); // finds that the partition is being loaded
   }
 
-  /** Reads the log; then comes what was delayed since the broker led before. */
+  /**
+   * Reads the log, after the loads of earlier elections; then comes what was delayed since the
+   * broker led before.
+   */
   void load(int id) {
-    Runnable task = load;
-    if (task == null) {
+    if (loads.isEmpty()) {
       throw new Broker.Refused("nothing is to be loaded");
     }
-    load = null;
-    task.run();
+    while (!loads.isEmpty()) {
+      loads.remove().run();
+    }
     topic.callBackLate(id);
   }
 
