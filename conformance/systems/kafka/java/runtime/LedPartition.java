@@ -18,6 +18,11 @@ import org.apache.kafka.common.protocol.Errors;
 final class LedPartition implements InvocationHandler {
   private static final String ADAPTER = "kafka.coordinator.group.ListenerAdapter";
   private static final int FOLLOWS = -1;
+
+  /** Of all transactions. */
+  static final short TRANSACTION_VERSION = 2;
+
+  private static final short UNKNOWN_VERSION = -1; // TransactionVersion.TV_UNKNOWN
   private static final String LATER = " later";
   private static final Class<?> CONTROL = Kafka.type("ControlRecordType");
   private static final Object VERIFIED =
@@ -66,7 +71,12 @@ final class LedPartition implements InvocationHandler {
   @Override
   public Object invoke(Object proxy, Method method, Object[] arguments) {
     return switch (method.getName()) {
-      case "append" -> append(arguments[2]);
+      case "append" -> {
+        if (arguments.length > 3) {
+          checkVersion(arguments[2], (short) arguments[3]);
+        }
+        yield append(arguments[2]);
+      }
       case "maybeStartTransactionVerification" -> CompletableFuture.completedFuture(VERIFIED);
       case "config" -> {
         mustLead();
@@ -93,6 +103,15 @@ final class LedPartition implements InvocationHandler {
   /** Whether the adapter is that listener's. */
   boolean listener(Object listener) {
     return adapter != null && Kafka.call(adapter, "listener") == listener;
+  }
+
+  /** From 4.2 on a marker comes with the version of its transaction (KAFKA-19446), data without. */
+  private static void checkVersion(Object records, short version) {
+    Object batch = Kafka.each(Kafka.call(records, "batches")).iterator().next();
+    boolean control = (boolean) Kafka.call(batch, "isControlBatch");
+    if (version != (control ? TRANSACTION_VERSION : UNKNOWN_VERSION)) {
+      throw new IllegalStateException("an append has the transaction version " + version);
+    }
   }
 
   private void mustLead() {

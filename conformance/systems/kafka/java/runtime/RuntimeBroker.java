@@ -7,6 +7,7 @@ import java.lang.reflect.Type;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
@@ -134,8 +135,10 @@ final class RuntimeBroker {
     return run("scheduleTransactionCompletion", number, producer, TransactionResult.valueOf(end));
   }
 
-  /** Schedules an event whose name is its number, and runs it. Epochs and versions are all 0. */
+  /** Schedules an event whose name is its number, and runs it. Epochs are all 0. */
   private CompletableFuture<?> run(String schedule, int number, long producer, Object what) {
+    // The producer's epoch comes first, then a version: of the API, or of the transaction.
+    Iterator<Short> shorts = List.of((short) 0, LedPartition.TRANSACTION_VERSION).iterator();
     Object future =
         Kafka.wireCall(
             runtime,
@@ -155,7 +158,7 @@ final class RuntimeBroker {
                 return 0;
               }
               if (raw == short.class || raw == Short.class) {
-                return (short) 0;
+                return shorts.next();
               }
               return raw.isInstance(what) ? what : OffsetsTopic.PARTITION;
             });
