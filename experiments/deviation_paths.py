@@ -171,6 +171,12 @@ MUTANTS: dict[str, tuple[str, str, tuple[str, ...], dict[str, str]]] = {
         {},
     ),
     "stale-load": ("runtime/elections-2b", "runtime/boundary-stale-load", (), {}),
+    "marker-out-of-sync": (
+        "runtime/transaction-appends-1b",
+        "runtime/boundary-marker-out-of-sync",
+        (),
+        {},
+    ),
     "KAFKA-20634": (
         "runtime/tenures-2b",
         "runtime/mutant-foreign-watermark",

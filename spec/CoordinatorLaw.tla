@@ -46,14 +46,20 @@ AnsweredIsCommitted ==
   \A w \in DOMAIN writes :
     answers[w] = "ok" /\ leader # NoBroker => writes[w].seen \subseteq WritesIn(log[leader])
 
-\* A write is in the log as a whole, in one batch, or not at all.
+\* An atomic write is in the log as a whole, in one batch, or not at all.
 BatchOf(records, i) == {j \in DOMAIN records : \A n \in Min(i, j)..(Max(i, j) - 1) : ~records[n].last}
+RecordsIn(records, w) == Cardinality({i \in DOMAIN records : records[i].write = w})
 AtomicWrites ==
   \A b \in Brokers : \A i, j \in DOMAIN log[b] :
-    log[b][i].write = log[b][j].write => j \in BatchOf(log[b], i)
+    log[b][i].write = log[b][j].write /\ writes[log[b][i].write].atomic => j \in BatchOf(log[b], i)
 WholeWrites ==
   \A b \in Brokers : \A w \in WritesIn(log[b]) :
-    Cardinality({i \in DOMAIN log[b] : log[b][i].write = w}) = writes[w].size
+    writes[w].atomic => RecordsIn(log[b], w) = writes[w].size
+
+\* Of a write that is not atomic the log may have a part, but not if it was answered NONE.
+AnsweredIsWhole ==
+  \A w \in DOMAIN writes :
+    answers[w] = "ok" /\ leader # NoBroker => RecordsIn(log[leader], w) = writes[w].size
 
 \* What a shard takes for committed its log has committed.
 OneTenure == \A b \in Brokers : Serves(b) => shard[b].committed <= hw[b]
@@ -96,6 +102,9 @@ OutOfSyncIsNoticed ==
 (***************************************************************************)
 OpenBatchBehindUncommitted ==
   \E b \in Brokers : shard[b].batch # <<>> /\ shard[b].committed < shard[b].written
+PartIsLeft ==
+  \E b \in Brokers : \E w \in WritesIn(log[b]) :
+    answers[w] = "error" /\ RecordsIn(log[b], w) < writes[w].size
 OutOfSync == \E b \in Brokers : Serves(b) /\ shard[b].written # Len(log[b])
 ZombieShard == \E b \in Brokers : state[b] = "ACTIVE" /\ leader # b /\ shard[b].deferred # {}
 LoadedAboveWatermark ==

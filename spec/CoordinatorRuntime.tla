@@ -55,7 +55,8 @@ CONSTANTS
 (*             | number that its queued event will take                    *)
 (* answers     | by write, in their order; "none": it waits                *)
 (* writes      | a ghost: on which broker it was, how many records it has, *)
-(*             | and the writes whose records its operation saw            *)
+(*             | whether these are atomic, and the writes whose records    *)
+(*             | its operation saw                                         *)
 (***************************************************************************)
 VARIABLES leader, epoch, deleted, log, hw, roles, state, tenure, loads, shard, listener, answers,
           writes
@@ -85,12 +86,27 @@ Load(records) == Replayed(EmptyState, records)
 BatchEnds(records) == {0} \union {i \in DOMAIN records : records[i].last}
 WritesIn(records) == {record.write : record \in Range(records)}
 
-\* An open batch as the log has it once it is flushed.
-EndsBatch(i, records) == i = Len(records)
-Batch(records) ==
+\* A shard's record has the fields that its operation gives it. A batch and a log add theirs.
+Extended(record, more) ==
+  [field \in DOMAIN record \union DOMAIN more |->
+     IF field \in DOMAIN more THEN more[field] ELSE record[field]]
+
+\* Those that keep their offsets get them (CoordinatorBatch.nextOffset).
+Placed(records, offset) ==
   [i \in DOMAIN records |->
-     [key |-> records[i].key, value |-> records[i].value, write |-> records[i].write,
-      epoch |-> epoch, last |-> EndsBatch(i, records)]]
+     IF "at" \in DOMAIN records[i] THEN [records[i] EXCEPT !.at = offset + i - 1] ELSE records[i]]
+
+\* An open batch as the log has it once it is flushed. Its header has one producer, that of the
+\* write that opened it.
+EndsBatch(i, records) == i = Len(records)
+Header(records, i) == [epoch |-> epoch, last |-> EndsBatch(i, records)]
+OfOneProducer(records) ==
+  [i \in DOMAIN records |->
+     IF "producer" \in DOMAIN records[i]
+     THEN [records[i] EXCEPT !.producer = records[1].producer] ELSE records[i]]
+Batch(records) ==
+  LET written == OfOneProducer(records)
+  IN  [i \in DOMAIN records |-> Extended(written[i], Header(records, i))]
 
 (***************************************************************************)
 (* A shard: `memory` is the timeline's newest state, `snapshots` those at  *)
@@ -115,10 +131,14 @@ Committed(s, offset) ==
 SnapshotsOfLoad(records, watermark) ==
   {0} \union {o \in BatchEnds(records) : o >= watermark}
 CommittedByLoad(records, watermark) == watermark
+
+\* Markers are replayed as data are.
+ReadByLoad(records) == records
+LoadedUpTo(records, offset) == Load(ReadByLoad(Prefix(records, offset)))
 Loaded(records, watermark) ==
-  LET s == [FreshShard EXCEPT !.memory = Load(records), !.written = Len(records),
+  LET s == [FreshShard EXCEPT !.memory = LoadedUpTo(records, Len(records)), !.written = Len(records),
               !.snapshots = [o \in SnapshotsOfLoad(records, watermark) |->
-                               Load(Prefix(records, o))]]
+                               LoadedUpTo(records, o)]]
       committed == CommittedByLoad(records, watermark)
   IN  IF committed > 0 THEN Committed(s, committed) ELSE s
 
@@ -141,7 +161,7 @@ FailedBatch(s, leads) ==
 IsOutOfSync(s, records) == Len(records) # s.written
 
 Flushed(s, records, result, leads) ==
-  LET longer == records \o Batch(s.batch)
+  LET longer == records \o Placed(Batch(s.batch), Len(records))
       end == s.written + Len(s.batch)
   IN  IF s.batch = <<>> \/ result = "refused"
       THEN Outcome(FailedBatch(s, leads), records, FailedWith(s), FALSE)
@@ -157,6 +177,14 @@ Flushed(s, records, result, leads) ==
 
 AppendResults == {"appended", "refused", "thrown"}
 
+\* A step may append more than once: the first append succeeds, and the next one does not.
+LaterResults == {"refused later", "thrown later"}
+FirstResult(result) == IF result \in LaterResults THEN "appended" ELSE result
+NextResult(result) ==
+  CASE result = "refused later" -> "refused"
+    [] result = "thrown later" -> "thrown"
+    [] OTHER -> result
+
 \* What an append of this broker may come to. Who leads no longer is refused (NOT_LEADER_OR_FOLLOWER).
 Leads(b) == leader = b /\ ~deleted
 Results(b) ==
@@ -170,10 +198,16 @@ Results(b) ==
 \* CoordinatorResult: records, a sequence of [key, value]; size, in records of plain size; replays,
 \* whether the runtime replays them. replayRecords = false: the operation has changed the memory
 \* before its records are appended (classic groups, and a group that is converted).
-Result(records) == [records |-> records, size |-> Len(records), replays |-> TRUE, throws |-> FALSE]
+\* producer: a producer id, of a write in a transaction.
+\* isAtomic = false: each record stands for itself, and a batch takes as many as it has room for
+\* (offsets that expire, or whose topic is deleted).
+NoProducerId == 0
+Result(records) ==
+  [records |-> records, size |-> Len(records), replays |-> TRUE, atomic |-> TRUE, throws |-> FALSE,
+   producer |-> NoProducerId]
 
 \* The operation throws. Its caller is told at once, and nothing is reverted.
-Thrown == [records |-> <<>>, size |-> 0, replays |-> TRUE, throws |-> TRUE]
+Thrown == [Result(<<>>) EXCEPT !.throws = TRUE]
 
 \* An empty batch is tried however large the records are (KAFKA-20845).
 IsFlushedFirst(s, size) == s.batch # <<>> /\ Len(s.batch) + size > MaxBatch
@@ -183,7 +217,11 @@ IsFull(s) == Len(s.batch) >= MaxBatch
 IsFlushedAtOnce(s, size) == size > MaxBatch \/ IsFull(s)
 
 RecordsOf(records, w) ==
-  [i \in DOMAIN records |-> [key |-> records[i].key, value |-> records[i].value, write |-> w]]
+  [i \in DOMAIN records |-> Extended(records[i], [write |-> w])]
+
+\* A write in a transaction has a batch alone.
+IsInTransaction(operation) == operation.producer # NoProducerId
+PushesOpenBatch(s, operation) == IsInTransaction(operation) /\ s.batch # <<>>
 
 \* Who leads no longer cannot allocate a batch: the partition gives no max.message.bytes. Nothing is
 \* reverted then, not even what the operation has changed itself.
@@ -194,20 +232,63 @@ MayAllocate(b) == Leads(b)
 Appended(s, records, operation, w, result, mayAllocate) ==
   LET new == RecordsOf(operation.records, w)
       changed == IF operation.replays THEN s ELSE [s EXCEPT !.memory = Replayed(@, new)]
-      first == IsFlushedFirst(changed, operation.size)
-      before == IF first THEN Flushed(changed, records, result, mayAllocate)
+      first == IsFlushedFirst(changed, operation.size) \/ PushesOpenBatch(changed, operation)
+      before == IF first THEN Flushed(changed, records, FirstResult(result), mayAllocate)
                 ELSE Outcome(changed, records, {}, FALSE)
       \* An empty batch that is flushed (KAFKA-20845 alone does it) keeps the write from nothing.
-      goesOn == ~first \/ changed.batch = <<>> \/ (result = "appended" /\ ~before.outOfSync)
+      goesOn == \/ ~first \/ changed.batch = <<>>
+                \/ FirstResult(result) = "appended" /\ ~before.outOfSync
       base == before.shard
+      placed == Placed(new, base.written + Len(base.batch))
       joined == [base EXCEPT
-                   !.memory = IF operation.replays THEN Replayed(@, new) ELSE @,
-                   !.batch = @ \o new, !.joined = @ \union {w}]
-      after == Flushed(joined, before.log, result, mayAllocate)
+                   !.memory = IF operation.replays THEN Replayed(@, placed) ELSE @,
+                   !.batch = @ \o placed, !.joined = @ \union {w}]
+      after == Flushed(joined, before.log, IF first THEN NextResult(result) ELSE result, mayAllocate)
   IN  IF ~mayAllocate /\ changed.batch = <<>> THEN Outcome(changed, records, {w}, FALSE)
       ELSE IF ~goesOn THEN [before EXCEPT !.failed = @ \union {w}]
-      ELSE IF IsFlushedAtOnce(joined, operation.size) THEN [after EXCEPT !.failed = @ \union before.failed]
+      ELSE IF IsFlushedAtOnce(joined, operation.size) \/ IsInTransaction(operation)
+      THEN [after EXCEPT !.failed = @ \union before.failed]
       ELSE Outcome(joined, before.log, before.failed, FALSE)
+
+\* A write that is not atomic: a record that has no room in the open batch pushes it out. What was
+\* pushed out stays in the log when a later append fails, and the caller gets an error.
+MemoryAfterFailure(s, before) == s.memory
+JoinsItsFirstBatch == FALSE
+AfterPart(outcome, before) ==
+  IF outcome.failed = {} \/ outcome.outOfSync THEN outcome
+  ELSE [outcome EXCEPT !.shard.memory = MemoryAfterFailure(outcome.shard, before)]
+
+RECURSIVE Parted(_, _, _, _, _, _)
+Parted(outcome, left, w, result, mayAllocate, before) ==
+  LET s == outcome.shard
+      pushes == left # <<>> /\ IsFlushedFirst(s, 1)
+      pushed == AfterPart(Flushed(s, outcome.log, FirstResult(result), mayAllocate), before)
+      goesOn == FirstResult(result) = "appended" /\ ~pushed.outOfSync
+      joins == left = <<>> \/ JoinsItsFirstBatch
+      next == Placed(Prefix(left, 1), s.written + Len(s.batch))
+      taken == [s EXCEPT !.memory = Replayed(@, next), !.batch = @ \o next,
+                         !.joined = IF joins THEN @ \union {w} ELSE @]
+      last == AfterPart(Flushed(taken, outcome.log, FirstResult(result), mayAllocate), before)
+  IN  IF pushes
+      THEN IF goesOn
+           THEN Parted([pushed EXCEPT !.failed = @ \union outcome.failed], left, w,
+                       NextResult(result), mayAllocate, before)
+           ELSE [pushed EXCEPT !.failed = @ \union outcome.failed \union {w}]
+      ELSE IF left # <<>>
+      THEN Parted([outcome EXCEPT !.shard = taken], Tail(left), w, result, mayAllocate, before)
+      ELSE IF IsFlushedAtOnce(taken, 1)
+      THEN [last EXCEPT !.failed = @ \union outcome.failed]
+      ELSE [outcome EXCEPT !.shard = taken]
+
+PartsAppended(s, records, operation, w, result, mayAllocate) ==
+  IF ~mayAllocate /\ s.batch = <<>> THEN Outcome(s, records, {w}, FALSE)
+  ELSE Parted(Outcome(s, records, {}, FALSE), RecordsOf(operation.records, w), w, result, mayAllocate,
+              s.snapshots[s.written])
+
+IsParted(operation) == ~operation.atomic
+AppendedAs(s, records, operation, w, result, mayAllocate) ==
+  IF IsParted(operation) THEN PartsAppended(s, records, operation, w, result, mayAllocate)
+  ELSE Appended(s, records, operation, w, result, mayAllocate)
 
 \* An operation without records is answered when all that it saw is committed.
 EmptyWrite(s, w) ==
@@ -248,22 +329,35 @@ AnswerAtOnce(s, operation) ==
   ELSE IF operation.records = <<>> /\ IsAnsweredAtOnce(s) THEN "ok"
   ELSE "none"
 
-Write(b, kind, result) ==
-  LET w == Len(writes) + 1
-      operation == Operation(kind, w, shard[b].memory)
+\* Of an atomic write that pushes a full batch out both appends come to the same here.
+MayAppendTwice(operation) == IsParted(operation) \/ IsInTransaction(operation)
+
+\* A second outcome is one of a step that appends more than once.
+MayComeTo(b, operation, w, result) ==
+  LET outcome(r) == AppendedAs(shard[b], log[b], operation, w, r, MayAllocate(b))
+  IN  IF result \in LaterResults
+      THEN AppendFailures /\ Leads(b) /\ MayAppendTwice(operation) /\ outcome(result) # outcome("appended")
+      ELSE result \in Results(b)
+
+NextWrite == Len(writes) + 1
+MayWrite(b) == state[b] = "ACTIVE" /\ MayRun(b) /\ Len(writes) < MaxWrites
+Run(b, operation, result) ==
+  LET w == NextWrite
       empty == operation.records = <<>>
       without == IF operation.throws THEN shard[b] ELSE EmptyWrite(shard[b], w)
       all == Append(answers, AnswerAtOnce(shard[b], operation))
-  IN  /\ state[b] = "ACTIVE" /\ MayRun(b) /\ Len(writes) < MaxWrites
-      /\ result \in Results(b)
+  IN  /\ MayComeTo(b, operation, w, result)
       /\ IF empty
          THEN /\ result = IF Leads(b) THEN "appended" ELSE "refused"
               /\ Becomes(b, Outcome(without, log[b], {}, FALSE), all)
-         ELSE Becomes(b, Appended(shard[b], log[b], operation, w, result, MayAllocate(b)), all)
+         ELSE Becomes(b, AppendedAs(shard[b], log[b], operation, w, result, MayAllocate(b)), all)
       /\ writes' = Append(writes,
-           [on |-> b, size |-> Len(operation.records),
+           [on |-> b, size |-> Len(operation.records), atomic |-> operation.atomic,
             seen |-> Seen(b, IF empty THEN {} ELSE {w})])
       /\ UNCHANGED <<leader, epoch, deleted, hw, roles, tenure>>
+Write(b, kind, result) ==
+  /\ MayWrite(b)
+  /\ Run(b, Operation(kind, NextWrite, shard[b].memory), result)
 
 \* FlushBatch: by the linger timer, or the adaptive event that stands last in the queue.
 IsToBeFlushed(b) == shard[b].batch # <<>>
@@ -426,7 +520,8 @@ Init ==
   /\ answers = <<>> /\ writes = <<>>
 
 Next ==
-  \/ \E b \in Brokers, kind \in Kinds, result \in AppendResults : Write(b, kind, result)
+  \/ \E b \in Brokers, kind \in Kinds, result \in AppendResults \union LaterResults :
+       Write(b, kind, result)
   \/ \E b \in Brokers, result \in AppendResults : FlushBatch(b, result)
   \/ \E w \in 1..MaxWrites : TimeOut(w)
   \/ \E b \in Brokers, offset \in 1..(2 * MaxWrites) : AdvanceWatermark(b, offset)

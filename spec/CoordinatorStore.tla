@@ -17,6 +17,7 @@ StoreIsLoaded(store) == TRUE
 Value(key, value) == [key |-> key, value |-> value]
 StoreRecords(kind, w) ==
   CASE kind = "two" -> <<Value("k1", w), Value("k2", w)>>
+    [] kind = "parts" -> <<Value("k1", w), Value("k2", w), Value("k1", w)>>
     [] kind = "delete" -> <<Value("k1", Tombstone)>>
     [] kind = "nothing" -> <<>>
     [] OTHER -> <<Value("k1", w)>>
@@ -25,7 +26,19 @@ StoreRecords(kind, w) ==
 StoreOperation(kind, w, memory) ==
   LET result == Result(StoreRecords(kind, w))
   IN  [result EXCEPT !.size = IF kind = "large" THEN MaxBatch + 1 ELSE @,
-                     !.replays = kind \notin {"direct", "large"}]
+                     !.replays = kind \notin {"direct", "large"},
+                     !.atomic = kind # "parts"]
+
+\* What the log has of a write that is not atomic is the beginning of it.
+PlaceInWrite(records, i) ==
+  Cardinality({j \in DOMAIN records : j <= i /\ records[j].write = records[i].write})
+PartsInOrder ==
+  \A b \in Brokers : \A i \in DOMAIN log[b] :
+    LET record == log[b][i]
+        parts == StoreRecords("parts", record.write)
+        place == PlaceInWrite(log[b], i)
+    IN  ~writes[record.write].atomic =>
+          place <= Len(parts) /\ parts[place] = Value(record.key, record.value)
 
 (***************************************************************************)
 (* The log cleaner, between two ends of batches: a later pass also drops a *)

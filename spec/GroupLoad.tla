@@ -13,7 +13,7 @@
 (* here is of one group; a marker of a transaction is a record of each     *)
 (* group that the transaction has offsets of.                              *)
 (***************************************************************************)
-EXTENDS Integers
+EXTENDS PendingOffsets
 
 CONSTANTS
   OwnersAreReplaced,       \* KAFKA-19862: a stale owner gives way, and its removal is ignored
@@ -40,8 +40,6 @@ CONSTANTS
 (* producer | of an offset in a transaction; 0: in none                    *)
 (* at       | the record's offset                                          *)
 (***************************************************************************)
-Tombstone == 0
-NoProducer == 0
 NoProcess == ""
 NoInstance == ""
 LeaveEpoch == -1       \* LEAVE_GROUP_MEMBER_EPOCH
@@ -64,15 +62,11 @@ RemovedTargets == -1   \* after its tombstone
 (* offsets    | committed; pending: those of open transactions             *)
 (* failed     | the rule that ended the load                               *)
 (***************************************************************************)
-Nothing == [key \in {} |-> 0]
 EmptyLoad == [
   kind |-> "None", metadata |-> Tombstone, members |-> Nothing, targets |-> NoTargets,
   target |-> Nothing, statics |-> Nothing, owners |-> Nothing, helpers |-> {}, attributes |-> Nothing,
   sharing |-> Tombstone, offsets |-> Nothing, pending |-> Nothing, failed |-> ""]
 
-With(function, key, value) ==
-  [k \in DOMAIN function \union {key} |-> IF k = key THEN value ELSE function[k]]
-Without(function, keys) == [k \in DOMAIN function \ keys |-> function[k]]
 WithValue(function, key, value) ==
   IF value = Tombstone THEN Without(function, {key}) ELSE With(function, key, value)
 
@@ -250,35 +244,17 @@ ReplayClassic(s, r) ==
   ELSE [Fresh(s, IF r.simple THEN "Simple" ELSE "Classic") EXCEPT !.metadata = r.value]
 
 (***************************************************************************)
-(* Offsets: OffsetMetadataManager.replay, replayEndTransactionMarker.      *)
+(* Offsets. The first one makes a simple group.                            *)
 (***************************************************************************)
 ReplayOffset(s, r) ==
-  IF r.value = Tombstone
-  THEN [s EXCEPT !.offsets = Without(@, {r.key}),
-                 !.pending = Without(@, {p \in DOMAIN @ : p[2] = r.key})]
-  ELSE LET group == IF s.kind = "None" THEN Fresh(s, "Simple") ELSE s
-           offset == [value |-> r.value, at |-> r.at]
-       IN  IF r.producer = NoProducer
-           THEN [group EXCEPT !.offsets = With(@, r.key, offset)]
-           ELSE [group EXCEPT !.pending = With(@, <<r.producer, r.key>>, offset)]
-
-\* The newest record counts, whatever the order of the markers.
-IsNewer(s, p) ==
-  p[2] \notin DOMAIN s.offsets \/ s.pending[p].at > s.offsets[p[2]].at
-ReplayMarker(s, r) ==
-  LET ended == {p \in DOMAIN s.pending : p[1] = r.producer}
-      committed == IF r.part = "Commit" THEN {p \in ended : IsNewer(s, p)} ELSE {}
-      keys == {p[2] : p \in committed}
-  IN  [s EXCEPT !.pending = Without(@, ended),
-                !.offsets = [key \in DOMAIN @ \union keys |->
-                               IF key \in keys THEN s.pending[<<r.producer, key>>] ELSE @[key]]]
+  ReplayValue(IF r.value # Tombstone /\ s.kind = "None" THEN Fresh(s, "Simple") ELSE s, r)
 
 GroupReplay(s, r) ==
   IF s.failed # "" THEN s
   ELSE CASE r.type = "Unreadable" -> Failed(s, "Unreadable")
          [] r.type = "Unknown" -> s
          [] r.type = "Offset" -> ReplayOffset(s, r)
-         [] r.type = "Marker" -> ReplayMarker(s, r)
+         [] r.type = "Marker" -> ReplayEnd(s, r.producer, r.part = "Commit")
          [] r.type = "Classic" -> ReplayClassic(s, r)
          [] OTHER -> ReplayModern(s, r)
 ===============================================================================

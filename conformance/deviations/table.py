@@ -36,6 +36,9 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     id: str
     specification: str = ""
     """The root module that it departs from; empty where the system is driven by one only."""
+    also: tuple[str, ...] = ()
+    """Other root modules that have the operators which it overrides, from a module that both
+    extend."""
     module: str = ""
     """The module on top of the specification whose steps the overrides are about: models of the
     specification itself cannot show what they say. Empty: they are about its own."""
@@ -79,7 +82,7 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def concerns(self, specification: str) -> bool:
         """Whether it is a departure from the specification with this root module."""
-        return self.specification in ("", specification)
+        return self.specification in ("", specification) or specification in self.also
 
     def stands_in(self, version: str) -> bool | None:
         """Whether this version should show it; None if the table does not name this version.

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from ..end_transaction_marker import deserialize
 from ..errors import NotLeaderOrFollowerException
 from ..log import Log
-from ..records import Record
+from ..records import Record, RecordBatch
 from .coordinator_shard import CoordinatorRecord
 from .snapshottable_coordinator import SnapshottableCoordinator
 
@@ -40,14 +41,31 @@ def do_load(
     offset = -1 if log is None else log.log_start_offset
     while log is not None and offset < log.log_end_offset:
         for batch in log.read(offset, buffer_size, min_one_message=True).records.batches():
-            for record in batch.records:
-                at = batch.base_offset + record.offset_delta
-                coordinator.replay(at, _coordinator_record(record))
+            if batch.is_control_batch:
+                _replay_control_batch(batch, coordinator)
+            else:
+                _replay_batch(batch, coordinator)
             offset = batch.next_offset
             _update_offsets(coordinator, offset, log.high_watermark)
         log = log_of()
     if log is None:
         raise NotLeaderOrFollowerException("the partition is not led by this broker any more")
+
+
+def _replay_batch(batch: RecordBatch, coordinator: SnapshottableCoordinator) -> None:
+    producer_id, producer_epoch, _ = batch.producer
+    for record in batch.records:
+        offset = batch.base_offset + record.offset_delta
+        coordinator.replay(offset, producer_id, producer_epoch, _coordinator_record(record))
+
+
+def _replay_control_batch(batch: RecordBatch, coordinator: SnapshottableCoordinator) -> None:
+    """A batch without records is what the cleaner left of a marker."""
+    if batch.records:
+        producer_id, producer_epoch, _ = batch.producer
+        coordinator.replay_end_transaction_marker(
+            producer_id, producer_epoch, is_commit=deserialize(batch).is_commit
+        )
 
 
 def _coordinator_record(record: Record) -> CoordinatorRecord:

@@ -7,13 +7,15 @@ here; a broker has one for each.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol
 
 from ..clock import Clock
+from ..end_transaction_marker import EndTransactionMarker
 from ..errors import Errors, IllegalStateException, KafkaException
-from ..records import Record
+from ..producer_state.transactions import SENTINEL, VerificationGuard
+from ..records import NO_PRODUCER, MemoryRecords, ProducerInfo, Record, RecordBatch
 from .coordinator_loader import CoordinatorLoader
 from .coordinator_shard import (
     CoordinatorRecord,
@@ -65,9 +67,10 @@ class CoordinatorTimer(Protocol):
 class WriteEvent:
     """A caller who waits: completed once (KAFKA-18174)."""
 
-    __slots__ = ("_completion", "_done")
+    __slots__ = ("_completion", "_done", "name")
 
-    def __init__(self, completion: Completion) -> None:
+    def __init__(self, name: str, completion: Completion) -> None:
+        self.name = name
         self._completion = completion
         self._done = False
 
@@ -91,6 +94,30 @@ class DeferredEvent:
     response: object
 
 
+@dataclass(frozen=True, slots=True)
+class TransactionalWriter:
+    """The producer of a write in a transaction, and the guard that the partition gave for it."""
+
+    producer_id: int
+    producer_epoch: int
+    guard: VerificationGuard = SENTINEL
+
+    @property
+    def producer(self) -> ProducerInfo:
+        """As the header of a batch has it: its batches all begin at sequence 0."""
+        return ProducerInfo(self.producer_id, self.producer_epoch, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfTransaction:
+    """What the transaction coordinator's marker says; its log asks more of the epoch in version 2
+    (KAFKA-19446)."""
+
+    is_commit: bool
+    coordinator_epoch: int = 0
+    transaction_version: int = 0
+
+
 @dataclass(slots=True)
 class CoordinatorBatch:
     """The records that the next append writes (CoordinatorRuntime.CoordinatorBatch)."""
@@ -100,6 +127,7 @@ class CoordinatorBatch:
     records: list[Record] = field(default_factory=list)
     size_in_bytes: int = RECORD_BATCH_OVERHEAD
     deferred: list[DeferredEvent] = field(default_factory=list)
+    writer: TransactionalWriter | None = None
 
     @property
     def next_offset(self) -> int:
@@ -116,6 +144,18 @@ class CoordinatorBatch:
         if self.is_full:
             return False
         return not self.records or self.max_batch_size >= self.size_in_bytes + size
+
+    @property
+    def producer(self) -> ProducerInfo:
+        """Of the batch's header."""
+        return NO_PRODUCER if self.writer is None else self.writer.producer
+
+    def memory_records(self) -> MemoryRecords:
+        """As the log takes it."""
+        batch = RecordBatch.create(
+            self.records, producer=self.producer, is_transactional=self.writer is not None
+        )
+        return MemoryRecords((batch,))
 
     def append(self, record: CoordinatorRecord, timestamp: int) -> None:
         """Add a record, of which the estimated size is counted."""
@@ -221,28 +261,76 @@ class CoordinatorContext:
 
     # ---- appends -----------------------------------------------------------------------------
 
-    def append(self, result: CoordinatorResult, event: WriteEvent) -> None:
-        """CoordinatorContext.append: raises what a flush raises that the records pushed out."""
+    def append(
+        self,
+        result: CoordinatorResult,
+        event: WriteEvent,
+        writer: TransactionalWriter | None = None,
+    ) -> None:
+        """CoordinatorContext.append: raises what a flush raises that the records pushed out.
+
+        A write in a transaction has a batch alone.
+        """
         deferred = DeferredEvent(event, result.response)
         if not result.records:
             self._append_nothing(deferred)
             return
+        if writer is not None:
+            self.flush_current_batch()
+            result = replace(result, is_atomic=True)
         size = sum(map(size_of, result.records))
-        self._maybe_allocate_new_batch()
+        self._maybe_allocate_new_batch(writer)
         if result.is_atomic and self._is_to_be_flushed_for(size):
             self.flush_current_batch()
-            self._maybe_allocate_new_batch()
-        try:
-            for record in result.records:
+            self._maybe_allocate_new_batch(writer)
+        for record in result.records:
+            # What this flush raises fails the operation; what was flushed before stays in the log.
+            if not result.is_atomic and self._is_to_be_flushed_for(size_of(record)):
+                self.flush_current_batch()
+                self._maybe_allocate_new_batch(writer)
+            try:
                 self._append_record(record, result)
-        except KafkaException as error:
-            self._join_batch(deferred)
-            self.fail_current_batch(error)
-            return
+            except KafkaException as error:
+                self._join_batch(deferred)
+                self.fail_current_batch(error)
+                return
         self._join_batch(deferred)
         batch = self.current_batch
-        if batch is not None and batch.is_full:
+        if batch is not None and (batch.writer is not None or batch.is_full):
             self.flush_current_batch()
+
+    def complete_transaction(
+        self, writer: TransactionalWriter, end: EndOfTransaction, event: WriteEvent
+    ) -> None:
+        """CoordinatorContext.completeTransaction: raises what the flush of the open batch raises.
+
+        The shard replays the marker before it is appended, and goes back if that fails. Kafka's
+        does not notice that the marker stands behind records which the shard does not know.
+        """
+        self.flush_current_batch()
+        coordinator = self._loaded()
+        before = coordinator.last_written_offset
+        try:
+            coordinator.replay_end_transaction_marker(
+                writer.producer_id, writer.producer_epoch, is_commit=end.is_commit
+            )
+            offset = self._append_marker(writer, end)
+            if offset != before + 1:
+                self._reload(offset, before + 1)
+            coordinator.update_last_written_offset(offset)
+            self._defer(offset, DeferredEvent(event, None))
+        except KafkaException as error:
+            coordinator.revert_last_written_offset(before)
+            event.complete(error)
+
+    def _append_marker(self, writer: TransactionalWriter, end: EndOfTransaction) -> int:
+        marker = EndTransactionMarker(end.is_commit, end.coordinator_epoch)
+        records = marker.memory_records(
+            self._runtime.clock.milliseconds(), writer.producer_id, writer.producer_epoch
+        )
+        return self._runtime.partition_writer.append(
+            records, transaction_version=end.transaction_version
+        )
 
     def _append_nothing(self, deferred: DeferredEvent) -> None:
         """An answer without records waits until all that it rests on is committed."""
@@ -262,29 +350,31 @@ class CoordinatorContext:
         return batch is not None and bool(batch.records) and not batch.has_room_for(size)
 
     def _append_record(self, record: CoordinatorRecord, result: CoordinatorResult) -> None:
-        if not result.is_atomic and self._is_to_be_flushed_for(size_of(record)):
-            self.flush_current_batch()
-            self._maybe_allocate_new_batch()
         batch = self.current_batch
         if batch is None:
             raise IllegalStateException("there is no batch")
         if result.replay_records:
-            self._loaded().replay(batch.next_offset, record)
+            producer_id, producer_epoch, _ = batch.producer
+            self._loaded().replay(batch.next_offset, producer_id, producer_epoch, record)
         batch.append(record, self._runtime.clock.milliseconds())
 
     def _join_batch(self, deferred: DeferredEvent) -> None:
         if self.current_batch is not None:
             self.current_batch.deferred.append(deferred)
 
-    def _maybe_allocate_new_batch(self) -> None:
+    def _maybe_allocate_new_batch(self, writer: TransactionalWriter | None) -> None:
         """The adaptive linger: the event that stands last in the queue now closes the batch
-        (KAFKA-19826)."""
+        (KAFKA-19826). A write in a transaction closes its own."""
         if self.current_batch is not None:
             return
         size = self._runtime.partition_writer.max_message_bytes
-        self.current_batch = CoordinatorBatch(self._loaded().last_written_offset, size)
+        self.current_batch = CoordinatorBatch(
+            self._loaded().last_written_offset, size, writer=writer
+        )
         self.batch_epoch += 1
         epoch = self.batch_epoch
+        if writer is not None:
+            return
         self._runtime.processor.enqueue_last("FlushBatch", lambda: self._flush_if_current(epoch))
 
     def _flush_if_current(self, batch_epoch: int) -> None:
@@ -303,9 +393,10 @@ class CoordinatorContext:
             self.fail_current_batch(IllegalStateException("an empty batch is not flushed"))
             return
         try:
-            offset = self._runtime.partition_writer.append(batch.records)
+            guard = SENTINEL if batch.writer is None else batch.writer.guard
+            offset = self._runtime.partition_writer.append(batch.memory_records(), guard)
             if offset != batch.next_offset:
-                self._reload(offset, batch)
+                self._reload(offset, batch.next_offset)
             self._loaded().update_last_written_offset(offset)
             for deferred in batch.deferred:
                 self._defer(offset, deferred)
@@ -314,12 +405,12 @@ class CoordinatorContext:
             self.fail_current_batch(error)
             raise
 
-    def _reload(self, offset: int, batch: CoordinatorBatch) -> None:
+    def _reload(self, offset: int, expected: int) -> None:
         """The log has records that this shard does not know: it is loaded anew."""
         self.transition_to(CoordinatorState.FAILED)
         self.transition_to(CoordinatorState.LOADING)
         raise Errors.NOT_COORDINATOR.exception(
-            f"the log ends at {offset} where {batch.next_offset} was expected"
+            f"the log ends at {offset} where {expected} was expected"
         )
 
     def fail_current_batch(self, error: Exception) -> None:
@@ -397,15 +488,59 @@ class CoordinatorRuntime:
     def schedule_write_operation(self, name: str, op: WriteOperation, done: Completion) -> None:
         """Queue an operation; `done` is called when its records are committed, or with an error:
         NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, REQUEST_TIMED_OUT, or the log's."""
-        event = WriteEvent(done)
-        self.processor.enqueue_last(name, lambda: self._write(op, event))
+        event = WriteEvent(name, done)
+        self.processor.enqueue_last(name, lambda: self._write(op, event, None))
 
-    def _write(self, op: WriteOperation, event: WriteEvent) -> None:
-        try:
-            context = self._active_context()
+    def schedule_transactional_write_operation(
+        self,
+        name: str,
+        transactional_id: str,
+        writer: TransactionalWriter,
+        op: WriteOperation,
+        done: Completion,
+    ) -> None:
+        """The same in a transaction that has this partition: its records wait for its end.
+
+        The partition is asked for a guard first: the one of `writer` is not used.
+        """
+
+        def verified(error: Exception | None, guard: VerificationGuard) -> None:
+            event = WriteEvent(name, done)
+            if error is not None:
+                event.complete(error)
+                return
+            guarded = replace(writer, guard=guard)
+            self.processor.enqueue_last(name, lambda: self._write(op, event, guarded))
+
+        self.partition_writer.maybe_start_transaction_verification(
+            transactional_id, writer.producer_id, writer.producer_epoch, verified
+        )
+
+    def _write(
+        self, op: WriteOperation, event: WriteEvent, writer: TransactionalWriter | None
+    ) -> None:
+        def append(context: CoordinatorContext) -> None:
             coordinator = context.coordinator
             assert coordinator is not None, "an active context has a coordinator"
-            context.append(op(coordinator.shard), event)
+            context.append(op(coordinator.shard), event, writer)
+
+        self._run(append, event)
+
+    def schedule_transaction_completion(
+        self, name: str, writer: TransactionalWriter, end: EndOfTransaction, done: Completion
+    ) -> None:
+        """Queue the end of a transaction (WriteTxnMarkers); `done` as for a write."""
+        event = WriteEvent(name, done)
+        self.processor.enqueue_last(
+            name,
+            lambda: self._run(
+                lambda context: context.complete_transaction(writer, end, event), event
+            ),
+        )
+
+    def _run(self, step: Callable[[CoordinatorContext], None], event: WriteEvent) -> None:
+        try:
+            step(self._active_context())
         except KafkaException as error:
             event.complete(error)
         if not event.is_done:
@@ -418,7 +553,7 @@ class CoordinatorRuntime:
 
     def schedule_read_operation(self, name: str, op: ReadOperation, done: Completion) -> None:
         """Queue a look at the state at the last committed offset."""
-        event = WriteEvent(done)
+        event = WriteEvent(name, done)
         self.processor.enqueue_last(name, lambda: self._read(op, event))
 
     def _read(self, op: ReadOperation, event: WriteEvent) -> None:

@@ -37,8 +37,16 @@ class CoordinatorResult:
 class CoordinatorShard(Protocol):
     """The state machine of one partition; all that it keeps lies in timeline structures."""
 
-    def replay(self, offset: int, record: CoordinatorRecord) -> None:
-        """Change the state as a record says; `offset` is the record's."""
+    def replay(
+        self, offset: int, producer_id: int, producer_epoch: int, record: CoordinatorRecord
+    ) -> None:
+        """Change the state as a record says; `offset` is the record's. Both of the producer are -1
+        unless it is written in a transaction."""
+
+    def replay_end_transaction_marker(
+        self, producer_id: int, producer_epoch: int, *, is_commit: bool
+    ) -> None:
+        """The producer's transaction has ended: its records count, or they never do."""
 
     def on_loaded(self) -> None:
         """The log is replayed: the shard serves from now on."""

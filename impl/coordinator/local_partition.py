@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ..log import Log
-from ..records import MemoryRecords, Record
+from ..producer_state.producer_append_info import AppendOrigin
+from ..producer_state.transactions import SENTINEL, VerificationGuard
+from ..records import MemoryRecords
 from ..types import LogOffsetMetadata
 from .coordinator_loader import LoadCallback, do_load
-from .partition_writer import HighWatermarkListener
+from .partition_writer import TV_UNKNOWN, HighWatermarkListener, VerifiedCallback
 from .snapshottable_coordinator import SnapshottableCoordinator
 
 MAX_MESSAGE_BYTES = 1_048_588
 """The default of max.message.bytes."""
+NO_SEQUENCE = -1
 _LOAD_BUFFER_SIZE = 5 * 1024 * 1024
 
 
@@ -30,14 +33,34 @@ class LocalPartition:
         """See `PartitionWriter.max_message_bytes`."""
         return MAX_MESSAGE_BYTES
 
-    def append(self, records: Sequence[Record]) -> int:
+    def append(
+        self,
+        records: MemoryRecords,
+        guard: VerificationGuard = SENTINEL,
+        transaction_version: int = TV_UNKNOWN,
+    ) -> int:
         """See `PartitionWriter.append`."""
-        self._log.append_as_leader(MemoryRecords.with_records(*records), self._leader_epoch)
+        self._log.append_as_leader(
+            records,
+            self._leader_epoch,
+            AppendOrigin.COORDINATOR,
+            verification_guard=guard,
+            transaction_version=transaction_version,
+        )
         end = self._log.log_end_offset
         self._log.maybe_increment_high_watermark(LogOffsetMetadata(end))
         if self._listener is not None:
             self._listener.on_high_watermark_updated(end)
         return end
+
+    def maybe_start_transaction_verification(
+        self, _transactional_id: str, producer_id: int, producer_epoch: int, done: VerifiedCallback
+    ) -> None:
+        """See `PartitionWriter`. There is nobody to ask: each transaction has the partition."""
+        guard = self._log.maybe_start_transaction_verification(
+            producer_id, NO_SEQUENCE, producer_epoch, supports_epoch_bump=False
+        )
+        done(None, guard)
 
     def register_listener(self, listener: HighWatermarkListener) -> None:
         """See `PartitionWriter.register_listener`."""

@@ -5,10 +5,17 @@ Source: PartitionWriter, CoordinatorPartitionWriter and its ListenerAdaptor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Protocol
 
-from ..records import Record
+from ..producer_state.transactions import SENTINEL, VerificationGuard
+from ..records import MemoryRecords
+
+TV_UNKNOWN = -1
+"""TransactionVersion.TV_UNKNOWN: of what is no marker."""
+
+VerifiedCallback = Callable[[Exception | None, VerificationGuard], None]
+"""Called once, at once or later: with the error, or with the guard to append with."""
 
 
 class HighWatermarkListener(Protocol):
@@ -25,11 +32,22 @@ class PartitionWriter(Protocol):
     def max_message_bytes(self) -> int:
         """max.message.bytes. Raises NotLeaderOrFollowerException if this broker does not lead."""
 
-    def append(self, records: Sequence[Record]) -> int:
+    def append(
+        self,
+        records: MemoryRecords,
+        guard: VerificationGuard = SENTINEL,
+        transaction_version: int = TV_UNKNOWN,
+    ) -> int:
         """Append one batch as the leader, waiting for nobody; the offset after it.
 
-        Raises NotLeaderOrFollowerException, or what the log raises.
+        `guard` is of `maybe_start_transaction_verification`, `transaction_version` of a marker
+        (KAFKA-19446). Raises NotLeaderOrFollowerException, or what the log raises.
         """
+
+    def maybe_start_transaction_verification(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, done: VerifiedCallback
+    ) -> None:
+        """Ask the transaction coordinator whether the transaction has this partition."""
 
     def register_listener(self, listener: HighWatermarkListener) -> None:
         """Tell the listener each new high watermark, the present one not."""

@@ -20,9 +20,17 @@ class SnapshottableCoordinator:
         self.last_committed_offset = 0
         self.snapshot_registry.get_or_create_snapshot(0)
 
-    def replay(self, offset: int, record: CoordinatorRecord) -> None:
+    def replay(
+        self, offset: int, producer_id: int, producer_epoch: int, record: CoordinatorRecord
+    ) -> None:
         """Let the shard replay a record."""
-        self.shard.replay(offset, record)
+        self.shard.replay(offset, producer_id, producer_epoch, record)
+
+    def replay_end_transaction_marker(
+        self, producer_id: int, producer_epoch: int, *, is_commit: bool
+    ) -> None:
+        """Let the shard replay the end of a transaction."""
+        self.shard.replay_end_transaction_marker(producer_id, producer_epoch, is_commit=is_commit)
 
     def revert_last_written_offset(self, offset: int) -> None:
         """Go back to the snapshot at `offset`. Raises IllegalStateException above the present."""

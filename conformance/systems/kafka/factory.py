@@ -57,6 +57,7 @@ _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
 _RUNTIME_OF_GROUPS = "CoordinatorGroups"
+_OF_RUNTIME = (_RUNTIME, "CoordinatorTransactions")
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
 _PRODUCER = "TransactionManager"
@@ -249,7 +250,7 @@ class KafkaFactory:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
         if specification == _RUNTIME_OF_GROUPS or HAS_GROUPS in constants:
             return self._without_runtime() or self._with_other_group_records()
-        if specification in (_RUNTIME, _MIXED_GROUPS):
+        if specification in (*_OF_RUNTIME, _MIXED_GROUPS):
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
@@ -422,7 +423,9 @@ _TRANSACTION_COMMANDS: Final = (
 )
 _LOG_COMMANDS: Final = ({"command": "log_reset"},)
 _CONSUMER_COMMANDS: Final = ({"command": "group_reset", "partitions": 1},)
-_RUNTIME_COMMANDS: Final = ({"command": "runtime_reset", "brokers": 1, "max_batch": 1},)
+_RUNTIME_COMMANDS: Final = (
+    {"command": "runtime_reset", "brokers": 1, "max_batch": 1, "shards": "values"},
+)
 
 _SHARE_COMMANDS: Final = (
     {"command": "share_reset", "records": 1, "max_in_flight": 1, "delivery_limit": 1},
@@ -466,7 +469,7 @@ _AllBridged = (
 )
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
-    _RUNTIME: (KafkaRuntimeSystem, _RUNTIME_COMMANDS),
+    **dict.fromkeys(_OF_RUNTIME, (KafkaRuntimeSystem, _RUNTIME_COMMANDS)),
     _PRODUCE: (KafkaProduceSystem, _PRODUCE_COMMANDS),
     _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
     _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),

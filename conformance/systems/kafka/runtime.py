@@ -3,12 +3,13 @@
 The runtime, its snapshots, its loader, the adapter of its watermark's listener and the publisher of
 elections are Kafka's. The partition's log and its replication are played in the bridge
 (java/runtime); nothing runs before an action names it. The shard of CoordinatorStore.tla is played
-as well, that of CoordinatorGroups.tla is Kafka's GroupCoordinatorShard.
+as well, and that of CoordinatorTransactions.tla; that of CoordinatorGroups.tla is Kafka's
+GroupCoordinatorShard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from types import MappingProxyType
@@ -20,16 +21,22 @@ from conformance.systems.external import AdapterChannel
 from conformance.systems.kafka import runtime_groups
 from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps
 from conformance.systems.protocol import Observation
-from conformance.tla import Fn, Value, make_function
+from conformance.tla import Fn, Value, make_function, make_record
 
 HAS_GROUPS = "FirstEpoch"
 """The constant that only models of a runtime with groups have."""
 
+_HAS_TRANSACTIONS = "Producers"
 _KEYS = ("k1", "k2")
 _NO_BROKER = "none"
 _STEPS: BridgeSteps = MappingProxyType(
     {
         "Write": ("runtime_write", ("broker", "kind", "result")),
+        "TransactionalWrite": ("runtime_write", ("broker", "producer", "kind", "result")),
+        "CompleteTransaction": (
+            "runtime_complete_transaction",
+            ("broker", "producer", "end", "result"),
+        ),
         "FlushBatch": ("runtime_flush", ("broker", "result")),
         "TimeOut": ("runtime_time_out", ("write",)),
         "AdvanceWatermark": ("runtime_advance", ("broker", "offset")),
@@ -43,8 +50,11 @@ _STEPS: BridgeSteps = MappingProxyType(
 )
 """By action, the bridge's command and the members that take the action's arguments."""
 
-_Entry = tuple[Any, int]
-"""A record of the shard, as `BridgedShards.record` reads it, and its write."""
+_Entry = tuple[Any, int, int, bool, int]
+"""A record of the shard, as `BridgedShards.record` reads it, its write, the producer of its batch,
+whether it is a marker, and its offset."""
+_Pending = tuple[tuple[tuple[str, int, int], ...], tuple[tuple[int, str, int, int], ...]]
+"""Values that are in force, and those that are pending: TransactionalStoreShard.java."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,8 @@ class BridgedShards:
     memory: Callable[[Any], Value]
     empty: Value
     """The state of a shard whose log is empty."""
+    placed: bool = False
+    """Whether a record shows its producer, whether it is a marker, and its offset."""
 
 
 class _BridgeShard(msgspec.Struct, frozen=True, array_like=True):
@@ -73,7 +85,7 @@ class _BridgeShard(msgspec.Struct, frozen=True, array_like=True):
 class _BridgeRuntime(msgspec.Struct, frozen=True, array_like=True):
     """A broker as the bridge writes it: RuntimeBroker.java."""
 
-    log: tuple[tuple[Any, int, int, bool], ...]
+    log: tuple[tuple[Any, int, int, bool, int, int, bool], ...]
     hw: int
     roles: tuple[tuple[bool, int], ...]
     state: str
@@ -120,14 +132,17 @@ def _observed(shards: BridgedShards, names: tuple[str, ...], text: bytes) -> Obs
 
 def _log(shards: BridgedShards, broker: _BridgeRuntime) -> Value:
     return tuple(
-        Fn(_record(shards, (record, write)) | {"epoch": epoch, "last": last})
-        for record, write, epoch, last in broker.log
+        Fn(_record(shards, entry[:5]) | {"epoch": entry[5], "last": entry[6]})
+        for entry in broker.log
     )
 
 
 def _record(shards: BridgedShards, entry: _Entry) -> dict[Value, Value]:
-    record, write = entry
-    return {**shards.record(record, write), "write": write}
+    record, write, producer, control, at = entry
+    seen: dict[Value, Value] = {**shards.record(record, write), "write": write}
+    if shards.placed:
+        seen |= {"producer": producer, "control": control, "at": at}
+    return seen
 
 
 def _shard(shards: BridgedShards, broker: _BridgeRuntime) -> Value:
@@ -186,10 +201,39 @@ def _store(values: list[int]) -> Value:
     return make_function(dict(zip(_KEYS, values, strict=True)))
 
 
-_STORE = BridgedShards(
-    lambda entry, _write: dict(zip(("key", "value"), entry, strict=True)), _store, _store([0, 0])
-)
+def _stored(entry: Sequence[Value], _write: int) -> Mapping[Value, Value]:
+    return dict(zip(("key", "value"), entry, strict=True))
+
+
+def _pending(sent: Any) -> Value:
+    values, pending = msgspec.convert(sent, _Pending)
+    return make_record(
+        offsets=make_function({key: _value_at(*entry) for key, *entry in values}),
+        pending=make_function(
+            {(producer, key): _value_at(*entry) for producer, key, *entry in pending}
+        ),
+    )
+
+
+def _value_at(value: int, at: int) -> Value:
+    return make_record(value=value, at=at)
+
+
+_STORE = BridgedShards(_stored, _store, _store([0, 0]))
+_TRANSACTIONS = BridgedShards(_stored, _pending, _pending(((), ())), placed=True)
 _GROUPS = BridgedShards(runtime_groups.record, runtime_groups.memory, runtime_groups.EMPTY)
+
+
+_SHARDS: Mapping[str, BridgedShards] = MappingProxyType(
+    {"groups": _GROUPS, "transactions": _TRANSACTIONS, "values": _STORE}
+)
+"""By the name that the bridge knows them by."""
+
+
+def _kind_of(constants: Mapping[str, Value]) -> str:
+    if HAS_GROUPS in constants:
+        return "groups"
+    return "transactions" if _HAS_TRANSACTIONS in constants else "values"
 
 
 class KafkaRuntimeSystem(BridgedSystem):
@@ -198,8 +242,8 @@ class KafkaRuntimeSystem(BridgedSystem):
     variables = ("leader", "epoch", "deleted", *_OF_BROKER, "answers")
 
     def __init__(self, channel: AdapterChannel, constants: Mapping[str, Value]) -> None:
-        self._has_groups = HAS_GROUPS in constants
-        observed = partial(_observed, _GROUPS if self._has_groups else _STORE)
+        self._shards = _kind_of(constants)
+        observed = partial(_observed, _SHARDS[self._shards])
         super().__init__(channel, constants, _STEPS, "runtime_view", observed)
         self._max_batch = constants["MaxBatch"]
 
@@ -210,6 +254,6 @@ class KafkaRuntimeSystem(BridgedSystem):
             {
                 "brokers": len(self._names),
                 "max_batch": self._max_batch,
-                "groups": self._has_groups,
+                "shards": self._shards,
             },
         )

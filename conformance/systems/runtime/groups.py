@@ -38,7 +38,7 @@ from impl.coordinator.group.records import (
 from impl.coordinator.timeline import SnapshotRegistry
 from impl.group.group_records import read_offset_commit_value
 from impl.group.messages import OffsetCommitRequest, OffsetCommitRequestPartition
-from impl.records import Record
+from impl.records import Record, RecordBatch
 from impl.types import TopicIdPartition, TopicPartition
 
 _GROUP, _TOPIC, _TOPIC_ID = "group", "topic", "AAAAAAAAAAEAAAAAAAAAAQ"
@@ -224,7 +224,7 @@ class CoordinatedGroup:
             of_group["offsets"] = make_function({_OFFSET_KEY: entry})
         return make_record(**{**_EMPTY_LOAD, **of_group})
 
-    def record(self, record: Record) -> Mapping[Value, Value]:
+    def record(self, _batch: RecordBatch, record: Record) -> Mapping[Value, Value]:
         """See `ShardView.record`."""
         assert record.key is not None, "the coordinator writes keys"
         key = read_key(record.key)

@@ -14,6 +14,7 @@ from conformance.systems.runtime.partition import (
 )
 from conformance.tla import Fn, Value, make_function
 from impl.coordinator.coordinator_runtime import (
+    CoordinatorBatch,
     CoordinatorContext,
     CoordinatorRuntime,
     CoordinatorState,
@@ -22,7 +23,9 @@ from impl.coordinator.coordinator_runtime import (
 from impl.coordinator.coordinator_shard import CoordinatorShard
 from impl.coordinator.snapshottable_coordinator import SnapshottableCoordinator
 from impl.coordinator.timeline import LATEST_EPOCH
-from impl.records import Record
+from impl.records import Record, RecordBatch
+
+_NO_EPOCH = -1
 
 
 class ShardView(Protocol):
@@ -34,8 +37,9 @@ class ShardView(Protocol):
     def memory(self, shard: CoordinatorShard, offset: int) -> Value:
         """The state at an offset."""
 
-    def record(self, record: Record) -> Mapping[Value, Value]:
-        """Key and value of a record; its write is its timestamp."""
+    def record(self, batch: RecordBatch, record: Record, /) -> Mapping[Value, Value]:
+        """What a record of a batch says: key, value, and what the shard needs of its place. Its
+        write is its timestamp."""
 
 
 @dataclass(slots=True)
@@ -56,7 +60,7 @@ def log_of(broker: RuntimeBroker) -> Value:
     """Records, each with its write, its leader epoch, and whether its batch ends there."""
     return tuple(
         Fn(
-            _record(broker.view, record)
+            _record(broker.view, batch, record)
             | {
                 "epoch": batch.partition_leader_epoch,
                 "last": record.offset_delta == len(batch.records) - 1,
@@ -67,8 +71,8 @@ def log_of(broker: RuntimeBroker) -> Value:
     )
 
 
-def _record(view: ShardView, record: Record) -> dict[Value, Value]:
-    return {**view.record(record), "write": record.timestamp}
+def _record(view: ShardView, batch: RecordBatch, record: Record) -> dict[Value, Value]:
+    return {**view.record(batch, record), "write": record.timestamp}
 
 
 def roles_of(broker: RuntimeBroker) -> Value:
@@ -134,7 +138,7 @@ def _shard(
             "snapshots": make_function({at: view.memory(shard, at) for at in offsets}),
             "written": coordinator.last_written_offset,
             "committed": coordinator.last_committed_offset,
-            "batch": () if batch is None else tuple(Fn(_record(view, r)) for r in batch.records),
+            "batch": () if batch is None else _open_batch(view, batch),
             "joined": frozenset() if batch is None else _writes(batch.deferred),
             "deferred": frozenset(
                 Fn({"at": at, "write": write})
@@ -145,10 +149,18 @@ def _shard(
     )
 
 
+def _open_batch(view: ShardView, batch: CoordinatorBatch) -> Value:
+    if not batch.records:
+        return ()
+    (made,) = batch.memory_records().batches()
+    placed = made.with_offset_and_epoch(batch.base_offset, _NO_EPOCH)
+    return tuple(Fn(_record(view, placed, record)) for record in placed.records)
+
+
 def _writes(deferred: Iterable[DeferredEvent]) -> frozenset[int]:
     return frozenset(map(_write_of, deferred))
 
 
 def _write_of(deferred: DeferredEvent) -> int:
-    assert isinstance(deferred.response, int), "a write's response is its number"
-    return deferred.response
+    """An event's name is the number of its write."""
+    return int(deferred.event.name)

@@ -11,18 +11,26 @@ from dataclasses import dataclass
 from conformance.systems.protocol import ActionRefused
 from impl.concurrency import NoConcurrency
 from impl.coordinator.coordinator_loader import LoadCallback, do_load
-from impl.coordinator.partition_writer import HighWatermarkListener, ListenerAdaptor
+from impl.coordinator.partition_writer import (
+    TV_UNKNOWN,
+    HighWatermarkListener,
+    ListenerAdaptor,
+    VerifiedCallback,
+)
 from impl.coordinator.snapshottable_coordinator import SnapshottableCoordinator
 from impl.disk import MemoryDisk
 from impl.errors import Errors, KafkaStorageException, NotLeaderOrFollowerException
 from impl.log import Log
 from impl.log_loader import load_log
-from impl.records import MemoryRecords, Record, RecordBatch
+from impl.producer_state.producer_append_info import AppendOrigin
+from impl.producer_state.transactions import SENTINEL, VerificationGuard
+from impl.records import MemoryRecords, RecordBatch
 from impl.scheduler import ImmediateScheduler
 from impl.types import LogOffsetMetadata, TopicPartition
 
 TOPIC_PARTITION = TopicPartition("__consumer_offsets", 0)
 _BUFFER_SIZE = 1 << 16
+_NO_SEQUENCE = -1
 _Event = Callable[[], None]
 
 
@@ -72,8 +80,8 @@ class Replica:
         self.leader_epoch: int | None = None
         """None: the broker follows, or the topic is deleted."""
         self.adaptor: ListenerAdaptor | None = None
-        self.result = "appended"
-        """What comes of the next append."""
+        self._results = ["appended"]
+        """What comes of the next appends; the last also of those after it."""
         self._max_message_bytes = max_message_bytes
 
     @property
@@ -87,15 +95,41 @@ class Replica:
             raise Errors.NOT_LEADER_OR_FOLLOWER.exception()
         return self.leader_epoch
 
-    def append(self, records: Sequence[Record]) -> int:
-        """See `PartitionWriter.append`; `result` says what comes of it."""
+    def append(
+        self,
+        records: MemoryRecords,
+        guard: VerificationGuard = SENTINEL,
+        transaction_version: int = TV_UNKNOWN,
+    ) -> int:
+        """See `PartitionWriter.append`; `expect` has said what comes of it."""
         epoch = self._led()
-        if self.result == "refused":
+        result = self._results.pop(0) if len(self._results) > 1 else self._results[0]
+        if result == "refused":
             raise Errors.NOT_ENOUGH_REPLICAS.exception()
-        self.log.append_as_leader(MemoryRecords.with_records(*records), epoch)
-        if self.result == "thrown":
+        self.log.append_as_leader(
+            records,
+            epoch,
+            AppendOrigin.COORDINATOR,
+            verification_guard=guard,
+            transaction_version=transaction_version,
+        )
+        if result == "thrown":
             raise KafkaStorageException("thrown after the append")
         return self.log.log_end_offset
+
+    def maybe_start_transaction_verification(
+        self, _transactional_id: str, producer_id: int, producer_epoch: int, done: VerifiedCallback
+    ) -> None:
+        """See `PartitionWriter`. The transaction coordinator says at once that all is well."""
+        guard = self.log.maybe_start_transaction_verification(
+            producer_id, _NO_SEQUENCE, producer_epoch, supports_epoch_bump=False
+        )
+        done(None, guard)
+
+    def expect(self, result: str) -> None:
+        """What comes of this step's appends: "refused later" says that the first succeeds."""
+        first, _, later = result.partition(" ")
+        self._results = ["appended", first] if later else [first]
 
     def register_listener(self, listener: HighWatermarkListener) -> None:
         """See `PartitionWriter.register_listener`."""

@@ -9,7 +9,7 @@ from impl.coordinator.coordinator_runtime import MAX_RECORD_OVERHEAD, RECORD_BAT
 from impl.coordinator.coordinator_shard import CoordinatorResult, CoordinatorShard
 from impl.coordinator.store_shard import StoreShard
 from impl.coordinator.timeline import SnapshotRegistry
-from impl.records import Record
+from impl.records import Record, RecordBatch
 
 _KEYS = ("k1", "k2")
 _TOMBSTONE = 0
@@ -34,11 +34,13 @@ class StoredValues:
     def operation(self, shard: CoordinatorShard, kind: Value, number: int) -> CoordinatorResult:
         """What a write of a kind does (StoreOperation)."""
         assert isinstance(shard, StoreShard), "the model's shard is a store"
-        value = str(number).rjust(_WIDTH).encode()
+        value = self.encode(number)
         if kind == "nothing":
             return CoordinatorResult()
         if kind == "two":
             return shard.put({b"k1": value, b"k2": value})
+        if kind == "parts":
+            return shard.put_parts(((b"k1", value), (b"k2", value), (b"k1", value)))
         if kind == "delete":
             return shard.put({b"k1": None})
         if kind == "direct":
@@ -47,13 +49,18 @@ class StoredValues:
             return shard.put_at_once({b"k1": value.rjust(self.max_message_bytes)})
         return shard.put({b"k1": value})
 
+    @staticmethod
+    def encode(number: int) -> bytes:
+        """A value as the store has it."""
+        return str(number).rjust(_WIDTH).encode()
+
     def memory(self, shard: CoordinatorShard, offset: int) -> Value:
         """See `ShardView.memory`."""
         assert isinstance(shard, StoreShard), "the model's shard is a store"
         entries = shard.entries(offset)
         return make_function({key: _value(entries.get(key.encode())) for key in _KEYS})
 
-    def record(self, record: Record) -> Mapping[Value, Value]:
+    def record(self, _batch: RecordBatch, record: Record) -> Mapping[Value, Value]:
         """See `ShardView.record`."""
         assert record.key is not None, "the store writes keys"
         return {"key": record.key.decode(), "value": _value(record.value)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Protocol
 
 from conformance.errors import UserError
@@ -27,14 +26,22 @@ from conformance.systems.runtime.partition import (
     Replica,
 )
 from conformance.systems.runtime.store import StoredValues
+from conformance.systems.runtime.transactional import TransactionalValues
 from conformance.tla import Action, Value, make_function
 from impl.clock import MockClock
-from impl.coordinator.coordinator_runtime import CoordinatorRuntime
+from impl.coordinator.coordinator_runtime import (
+    Completion,
+    CoordinatorRuntime,
+    EndOfTransaction,
+    TransactionalWriter,
+    WriteOperation,
+)
 from impl.coordinator.coordinator_shard import CoordinatorResult, CoordinatorShard
 from impl.coordinator.timeline import SnapshotRegistry
 from impl.errors import Errors
 
 _NO_BROKER = "none"
+_PRODUCER_EPOCH = 0
 _OF_BROKERS: Mapping[str, Callable[[RuntimeBroker], Value]] = {
     "log": log_of,
     "hw": lambda broker: broker.replica.log.high_watermark,
@@ -73,8 +80,11 @@ class RuntimeSystem(RewindingSystem):
         self._max_batch = most
         # Of these shards only that of groups has members, and so a first epoch.
         self._has_groups = "FirstEpoch" in constants
+        self._has_transactions = "Producers" in constants
         self._actions: dict[str, Callable[..., None]] = {
             "Write": self._write,
+            "TransactionalWrite": self._write_in_transaction,
+            "CompleteTransaction": self._complete_transaction,
             "FlushBatch": self._flush,
             "TimeOut": self._time_out,
             "AdvanceWatermark": lambda b, offset: self._of(b).replica.advance_watermark(offset),
@@ -93,12 +103,16 @@ class RuntimeSystem(RewindingSystem):
         """Empty logs that nobody leads."""
         self._rewinder.forget()
         self._clock = MockClock(0)
-        self._shard: ModelShard = (
-            CoordinatedGroup(self._clock) if self._has_groups else StoredValues(self._max_batch)
-        )
+        self._shard = self._model_shard()
         self._leader, self._epoch, self._deleted = _NO_BROKER, 0, False
         self._answers: list[str] = []
         self._brokers = {name: self._broker() for name in self._names}
+
+    def _model_shard(self) -> ModelShard:
+        if self._has_groups:
+            return CoordinatedGroup(self._clock)
+        stores = TransactionalValues if self._has_transactions else StoredValues
+        return stores(self._max_batch)
 
     def _broker(self) -> RuntimeBroker:
         replica = Replica(self._shard.max_message_bytes)
@@ -134,19 +148,58 @@ class RuntimeSystem(RewindingSystem):
     # ---- writes ----------------------------------------------------------------------------
 
     def _write(self, name: str, kind: Value, result: str) -> None:
-        """Queue a write and run its event. Its number is its time and its response."""
+        """Queue a write and run its event."""
+        self._run(
+            name,
+            result,
+            lambda runtime, number: runtime.schedule_write_operation(
+                str(number), self._operation(kind, number), self._answering(number)
+            ),
+        )
+
+    def _write_in_transaction(self, name: str, producer: int, kind: Value, result: str) -> None:
+        self._run(
+            name,
+            result,
+            lambda runtime, number: runtime.schedule_transactional_write_operation(
+                str(number),
+                str(producer),
+                TransactionalWriter(producer, _PRODUCER_EPOCH),
+                self._operation(kind, number),
+                self._answering(number),
+            ),
+        )
+
+    def _complete_transaction(self, name: str, producer: int, end: str, result: str) -> None:
+        self._run(
+            name,
+            result,
+            lambda runtime, number: runtime.schedule_transaction_completion(
+                str(number),
+                TransactionalWriter(producer, _PRODUCER_EPOCH),
+                EndOfTransaction(end == "COMMIT"),
+                self._answering(number),
+            ),
+        )
+
+    def _run(
+        self, name: str, result: str, schedule: Callable[[CoordinatorRuntime, int], None]
+    ) -> None:
+        """Run the event that is queued. Its number is its time and its name."""
         broker = self._of(name)
         self._clock.sleep(1)
         number = self._clock.milliseconds()
         self._answers.append("none")
-        broker.replica.result = result
+        broker.replica.expect(result)
         broker.timer.current = number
-        broker.runtime.schedule_write_operation(
-            "Write",
-            lambda shard: replace(self._shard.operation(shard, kind, number), response=number),
-            lambda error, _response: self._answer(number, error),
-        )
-        broker.events.run("Write")
+        schedule(broker.runtime, number)
+        broker.events.run(str(number))
+
+    def _operation(self, kind: Value, number: int) -> WriteOperation:
+        return lambda shard: self._shard.operation(shard, kind, number)
+
+    def _answering(self, number: int) -> Completion:
+        return lambda error, _response: self._answer(number, error)
 
     def _answer(self, number: int, error: Exception | None) -> None:
         if error is None:
@@ -158,7 +211,7 @@ class RuntimeSystem(RewindingSystem):
 
     def _flush(self, name: str, result: str) -> None:
         broker = self._of(name)
-        broker.replica.result = result
+        broker.replica.expect(result)
         broker.events.run_all("FlushBatch")
 
     def _time_out(self, number: int) -> None:

@@ -21,7 +21,9 @@ class GroupCoordinatorShard:
         self.groups = groups
         self.offsets = offsets
 
-    def replay(self, _offset: int, record: CoordinatorRecord) -> None:
+    def replay(
+        self, offset: int, producer_id: int, _producer_epoch: int, record: CoordinatorRecord
+    ) -> None:
         """See `CoordinatorShard.replay`. Records of unknown types are skipped."""
         key = read_key(record.key)
         if key is not None:
@@ -30,7 +32,13 @@ class GroupCoordinatorShard:
             return
         of_offsets = read_message_key(record.key)
         if isinstance(of_offsets, OffsetKey):
-            self.offsets.replay(of_offsets, _offset_value(record.value))
+            self.offsets.replay(offset, producer_id, of_offsets, _offset_value(record.value))
+
+    def replay_end_transaction_marker(
+        self, producer_id: int, _producer_epoch: int, *, is_commit: bool
+    ) -> None:
+        """See `CoordinatorShard.replay_end_transaction_marker`: transactions have offsets only."""
+        self.offsets.replay_end_transaction_marker(producer_id, is_commit=is_commit)
 
     def delete_group(self, group_id: str) -> CoordinatorResult:
         """The group's offsets go first. The response is an error: NONE, GROUP_ID_NOT_FOUND or

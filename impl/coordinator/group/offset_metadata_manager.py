@@ -1,6 +1,6 @@
 """The committed offsets of consumer groups.
 
-Source: OffsetMetadataManager. Commits in transactions and expiry are not here.
+Source: OffsetMetadataManager. Requests that commit in a transaction and expiry are not here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ...group.messages import (
 )
 from ...types import TopicIdPartition, TopicPartition
 from ..coordinator_shard import CoordinatorRecord, CoordinatorResult
-from ..timeline import LATEST_EPOCH, SnapshotRegistry, TimelineHashMap
+from ..pending_values import PendingValues
+from ..timeline import LATEST_EPOCH, SnapshotRegistry
 from .assignors import TopicsImage
 from .config import ConsumerGroupConfig
 from .consumer_group_manager import ConsumerGroupManager
@@ -43,7 +44,7 @@ class OffsetMetadataManager:
         self._groups = groups
         self._topics = topics
         self._clock = clock
-        self._offsets: TimelineHashMap[OffsetKey, OffsetAndMetadata] = TimelineHashMap(registry)
+        self._offsets: PendingValues[OffsetKey, OffsetAndMetadata] = PendingValues(registry)
 
     def commit_offset(self, request: OffsetCommitRequest) -> CoordinatorResult:
         """All of a request is taken, but for metadata that are too large, or nothing.
@@ -113,9 +114,12 @@ class OffsetMetadataManager:
     def _keys_of(self, group_id: str, committed_offset: int) -> list[OffsetKey]:
         return [key for key in self._offsets.entries(committed_offset) if key.group == group_id]
 
-    def replay(self, key: OffsetKey, value: OffsetAndMetadata | None) -> None:
+    def replay(
+        self, offset: int, producer_id: int, key: OffsetKey, value: OffsetAndMetadata | None
+    ) -> None:
         """Change the offsets as a record says; None for a tombstone."""
-        if value is None:
-            self._offsets.remove(key)
-        else:
-            self._offsets.put(key, value)
+        self._offsets.replay(offset, producer_id, key, value)
+
+    def replay_end_transaction_marker(self, producer_id: int, *, is_commit: bool) -> None:
+        """What the transaction has committed counts now, or never."""
+        self._offsets.replay_end_transaction_marker(producer_id, is_commit=is_commit)

@@ -27,8 +27,14 @@ pytestmark = pytest.mark.tlc
 
 NEWEST = "4.4.0"
 SEEN = {
-    "4.0.0": {"stale-load", "full-batch-waits", "KAFKA-20634", "KAFKA-19274"},
-    "4.4.0": {"stale-load"},
+    "4.0.0": {
+        "stale-load",
+        "full-batch-waits",
+        "KAFKA-20634",
+        "KAFKA-19274",
+        "marker-out-of-sync",
+    },
+    "4.4.0": {"stale-load", "marker-out-of-sync"},
 }
 """By version, the deviations of the runtime that it shows."""
 
@@ -67,7 +73,9 @@ def after(driven: KafkaRuntimeSystem, *steps: tuple[Value, ...]) -> Observation:
     return driven.observe()
 
 
-@pytest.mark.parametrize("model", ["batches-1b", "appends-1b", "elections-2b"])
+@pytest.mark.parametrize(
+    "model", ["batches-1b", "appends-1b", "elections-2b", "parts-1b", "marker-appends-1b"]
+)
 def test_random_walks_agree_with_the_known_deviations(context: Context, model: str) -> None:
     jars_or_skip(NEWEST)
     bench = workbench(context, one_model(f"runtime/{model}"), f"kafka-{NEWEST}")
@@ -83,7 +91,7 @@ def test_random_walks_agree_with_the_known_deviations(context: Context, model: s
 def test_the_table_of_deviations_is_what_the_runtime_does(context: Context, version: str) -> None:
     jars_or_skip(version)
 
-    shown = deviations(context, f"kafka-{version}", {"CoordinatorStore"})
+    shown = deviations(context, f"kafka-{version}", {"CoordinatorTransactions"})
 
     assert all(result.as_expected for result in shown)
     seen = [result for result in shown if result.presence is Presence.SEEN]
@@ -100,6 +108,19 @@ def test_without_the_overrides_a_stale_load_fails(context: Context) -> None:
 
     assert result.verdict is Verdict.FAIL
     assert result.divergences[0].action == Action("CompleteLoad", ("b2", 1))
+
+
+def test_without_the_overrides_a_marker_behind_unknown_records_fails(context: Context) -> None:
+    jars_or_skip(NEWEST)
+    strict = Context(check=context.check, strict=True)
+    bench = workbench(strict, one_model("runtime/transaction-appends-1b"), f"kafka-{NEWEST}")
+
+    result = replay(strict, bench, make_suite(strict, "cover", bench.graph, bench.prepared))
+
+    assert result.verdict is Verdict.FAIL
+    action = result.divergences[0].action
+    assert action is not None
+    assert (action.name, action.args[-1]) == ("CompleteTransaction", "appended")
 
 
 def test_a_direct_change_is_in_the_snapshot_of_the_batch_that_it_pushes_out(

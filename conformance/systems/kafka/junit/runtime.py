@@ -20,6 +20,9 @@ _PARTS = MappingProxyType(
         "electAnotherBroker(": {"resigns"},
         "write(": {"writes", "writing"},
         "writeDirectly(": {"direct", "writing"},
+        "thrownAfterwards(": {"throws"},
+        "writeInTransaction(": {"transactional"},
+        "completeTransaction(": {"completes"},
         "flush(": {"flushes"},
         "hears(": {"watermark"},
         "isActive(": {"answers"},
@@ -77,6 +80,12 @@ class RuntimeScene(JUnitScene):
             self.lines.add(f"endLoad({begun.index(int(str(action.args[1])))});")
         elif action.name == "Write":
             self._write(*map(str, action.args[1:]))
+        elif action.name == "TransactionalWrite":
+            _, producer, kind, result = action.args
+            self._append(f"writeInTransaction({producer}, {self._entries(str(kind))})", str(result))
+        elif action.name == "CompleteTransaction":
+            _, producer, end, result = action.args
+            self._append(f"completeTransaction({producer}, TransactionResult.{end})", str(result))
         elif action.name == "FlushBatch" and self._is_as_led(number, action):
             self.lines.add("flush();")
         else:
@@ -107,8 +116,13 @@ class RuntimeScene(JUnitScene):
         return self.scene.action(number).name == "DeleteTopic"
 
     def _write(self, kind: str, result: str) -> None:
-        if result != "appended":
-            raise Unsayable("an append fails in it")
+        if kind == "parts":
+            raise Unsayable("a write in it is not atomic")
+        method = "writeDirectly" if kind in ("direct", "large") else "write"
+        self._append(f"{method}({self._entries(kind)})", result)
+
+    def _entries(self, kind: str) -> str:
+        """The records of the next write, as arguments."""
         self.writes += 1
         number = self.writes
         records = {
@@ -117,8 +131,16 @@ class RuntimeScene(JUnitScene):
             "delete": ('"k1", null, 0',),
             "large": (f'"k1", {number}, {_LARGE}',),
         }.get(kind, (f'"k1", {number}, {_SMALL}',))
-        method = "writeDirectly" if kind in ("direct", "large") else "write"
-        self.lines.add(f"{method}({', '.join(f'new Entry({record})' for record in records)});")
+        return ", ".join(f"new Entry({record})" for record in records)
+
+    def _append(self, call: str, result: str) -> None:
+        """A step that appends, with what comes of it."""
+        if result == "appended":
+            self.lines.add(f"{call};")
+        elif result == "thrown":
+            self.lines.add(f"thrownAfterwards(() -> {call});")
+        else:
+            raise Unsayable("an append is refused in it")
 
     # ---- the end -----------------------------------------------------------------------------
 
@@ -149,7 +171,7 @@ def _shard(expected: Value, actual: Value) -> Iterator[str]:
     assert isinstance(memory, Fn)
     assert isinstance(seen, Fn)
     for key in memory:
-        if memory[key] != seen[key]:
+        if not isinstance(memory[key], Fn) and memory[key] != seen[key]:
             value = memory[key] or "null"
             yield f'assertEquals({value}, store.values.get("{key}"), "{key} in memory");'
     if bool(expected["batch"]) != bool(seen_batch := actual["batch"]):

@@ -30,7 +30,10 @@ from impl.coordinator.group.records import (
 )
 from impl.coordinator.local_partition import ImmediateEventProcessor, LocalPartition
 from impl.disk import MemoryDisk
+from impl.end_transaction_marker import EndTransactionMarker
 from impl.errors import Errors
+from impl.group.group_offsets import OffsetAndMetadata
+from impl.group.group_records import offset_commit_key, offset_commit_value
 from impl.group.messages import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -40,7 +43,8 @@ from impl.group.messages import (
 )
 from impl.log import Log
 from impl.log_loader import load_log
-from impl.records import MemoryRecords, Record
+from impl.producer_state.producer_append_info import AppendOrigin
+from impl.records import MemoryRecords, ProducerInfo, Record, RecordBatch
 from impl.scheduler import ImmediateScheduler
 from impl.types import LogOffsetMetadata, TopicIdPartition, TopicPartition
 
@@ -471,4 +475,25 @@ def test_a_failed_load_order_is_told() -> None:
     coordinator.join("m1")
     tombstone = CoordinatorRecord(bytes.fromhex("0005 0001 67 0002 6d31"), None)
     with pytest.raises(Exception, match="m1 still has an assignment"):
-        coordinator.shard.replay(99, tombstone)
+        coordinator.shard.replay(99, -1, -1, tombstone)
+
+
+@pytest.mark.parametrize(("is_commit", "fetched"), [(True, [9]), (False, [7])])
+def test_a_load_has_the_offsets_of_transactions_that_were_committed(
+    is_commit: bool, fetched: list[int]
+) -> None:
+    coordinator = Coordinator()
+    epoch = coordinator.join("m1").member_epoch
+    assert coordinator.commit("m1", epoch, 0) == [Errors.NONE]
+    log, partition = coordinator.log, TopicPartition("t", 0)
+    record = Record(offset_commit_value(OffsetAndMetadata(9)), offset_commit_key("g", partition), 0)
+    batch = RecordBatch.create((record,), producer=ProducerInfo(5, 0, 0), is_transactional=True)
+    guard = log.maybe_start_transaction_verification(5, -1, 0, supports_epoch_bump=False)
+    marker = EndTransactionMarker(is_commit, 0).memory_records(0, 5, 0)
+    for records in (MemoryRecords((batch,)), marker):
+        log.append_as_leader(records, 0, AppendOrigin.COORDINATOR, verification_guard=guard)
+    log.maybe_increment_high_watermark(LogOffsetMetadata(log.log_end_offset))
+
+    loaded = Coordinator(log)
+
+    assert [offset.committed_offset for offset in loaded.fetch().partitions] == fetched

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 
 import pytest
 
@@ -16,19 +17,32 @@ from impl.coordinator.coordinator_runtime import (
     CoordinatorContext,
     CoordinatorRuntime,
     CoordinatorState,
+    EndOfTransaction,
+    TransactionalWriter,
 )
 from impl.coordinator.coordinator_shard import (
     CoordinatorRecord,
     CoordinatorResult,
     CoordinatorShard,
+    ShardBuilder,
 )
-from impl.coordinator.partition_writer import HighWatermarkListener
+from impl.coordinator.partition_writer import (
+    TV_UNKNOWN,
+    HighWatermarkListener,
+    VerifiedCallback,
+)
 from impl.coordinator.snapshottable_coordinator import SnapshottableCoordinator
 from impl.coordinator.store_shard import StoreShard
+from impl.coordinator.timeline import LATEST_EPOCH
+from impl.coordinator.transactional_store_shard import TransactionalStoreShard
+from impl.end_transaction_marker import EndTransactionMarker, deserialize
 from impl.errors import Errors
-from impl.records import Record
+from impl.producer_state.transactions import SENTINEL, VerificationGuard
+from impl.records import MemoryRecords, Record, RecordBatch
 
 RECORDS_OF_A_BATCH = 3
+GUARD = VerificationGuard()
+PRODUCER = TransactionalWriter(producer_id=5, producer_epoch=3)
 SIZE = MAX_RECORD_OVERHEAD + 2 + 4
 """Bytes of a record with a key of 2 and a value of 4."""
 
@@ -61,7 +75,11 @@ class Writer:
     """A log of batches in memory (InMemoryPartitionWriter)."""
 
     batches: list[list[Record]] = field(default_factory=list)
+    appended: list[tuple[RecordBatch, VerificationGuard, int]] = field(default_factory=list)
+    not_verified: Exception | None = None
     refuses: bool = False
+    refuses_from: float = inf
+    """The number of the first append that is refused."""
     leads: bool = True
     listener: HighWatermarkListener | None = None
 
@@ -71,11 +89,23 @@ class Writer:
             raise Errors.NOT_LEADER_OR_FOLLOWER.exception()
         return RECORD_BATCH_OVERHEAD + RECORDS_OF_A_BATCH * SIZE
 
-    def append(self, records: Sequence[Record]) -> int:
-        if self.refuses:
+    def append(
+        self,
+        records: MemoryRecords,
+        guard: VerificationGuard = SENTINEL,
+        transaction_version: int = TV_UNKNOWN,
+    ) -> int:
+        if self.refuses or len(self.batches) + 1 >= self.refuses_from:
             raise Errors.NOT_ENOUGH_REPLICAS.exception()
-        self.batches.append(list(records))
+        (batch,) = records.batches()
+        self.batches.append(list(batch.records))
+        self.appended.append((batch, guard, transaction_version))
         return sum(map(len, self.batches))
+
+    def maybe_start_transaction_verification(
+        self, _transactional_id: str, _producer_id: int, _epoch: int, done: VerifiedCallback
+    ) -> None:
+        done(self.not_verified, GUARD)
 
     def register_listener(self, listener: HighWatermarkListener) -> None:
         self.listener = listener
@@ -121,11 +151,13 @@ class Timer:
 class Bed:
     """A runtime, and all that surrounds it."""
 
-    def __init__(self, written: int = 0, committed: int = 0) -> None:
+    def __init__(
+        self, written: int = 0, committed: int = 0, shard: ShardBuilder = StoreShard
+    ) -> None:
         self.queue, self.writer, self.timer = Queue(), Writer(), Timer()
         self.loader = Loader(written, committed)
         self.runtime = CoordinatorRuntime(
-            StoreShard, self.writer, self.loader, self.queue, self.timer, MockClock(0)
+            shard, self.writer, self.loader, self.queue, self.timer, MockClock(0)
         )
         self.answers: dict[str, Errors] = {}
 
@@ -151,6 +183,26 @@ class Bed:
 
     def _schedule(self, name: str, op: Callable[[CoordinatorShard], CoordinatorResult]) -> None:
         self.runtime.schedule_write_operation(name, op, lambda error, _: self._note(name, error))
+
+    def write_in_transaction(self, name: str, result: CoordinatorResult) -> None:
+        self.runtime.schedule_transactional_write_operation(
+            name, "id", PRODUCER, lambda _shard: result, lambda error, _: self._note(name, error)
+        )
+        self.queue.run()
+
+    def end_transaction(self, name: str, *, is_commit: bool) -> None:
+        end = EndOfTransaction(is_commit, coordinator_epoch=7, transaction_version=2)
+        self.runtime.schedule_transaction_completion(
+            name, PRODUCER, end, lambda error, _: self._note(name, error)
+        )
+        self.queue.run()
+
+    def values(self, epoch: int = LATEST_EPOCH) -> tuple[dict[bytes, bytes], set[bytes]]:
+        """What is in force, and the keys of which something is pending."""
+        shard = self.coordinator.shard
+        assert isinstance(shard, TransactionalStoreShard)
+        in_force = {key: entry.value for key, entry in shard.values.entries(epoch).items()}
+        return in_force, {key for _, key in shard.values.pending(epoch)}
 
     def _note(self, name: str, error: Exception | None) -> None:
         assert name not in self.answers, f"{name} is answered twice"
@@ -392,3 +444,102 @@ def test_a_read_sees_what_is_committed() -> None:
     bed.runtime.schedule_read_operation("read", look, lambda _, entries: seen.append(entries))
     bed.queue.run()
     assert seen == [{}, {b"k1": b"   1"}]
+
+
+def test_a_part_that_is_refused_fails_its_caller_and_leaves_what_is_written() -> None:
+    bed = Bed().loaded()
+    bed.poll_write("first", records("k1", "k2", "k3"))
+    bed.writer.refuses_from = 2
+    bed.write("parts", records("k4", "k5", "k6", "k7", atomic=False))
+    bed.queue.run()
+    assert bed.answers == {"parts": Errors.NOT_ENOUGH_REPLICAS}
+    assert [len(batch) for batch in bed.writer.batches] == [3]
+    assert bed.offsets() == (3, 0, [0, 3])
+
+
+def test_a_transactional_write_is_pending_until_its_marker() -> None:
+    """testScheduleTransactionalWriteOp, testScheduleTransactionCompletion."""
+    bed = Bed(shard=TransactionalStoreShard).loaded()
+    bed.write_in_transaction("write", records("k1"))
+    assert bed.values() == ({}, {b"k1"})
+    bed.end_transaction("marker", is_commit=True)
+    assert bed.values() == ({b"k1": b"   1"}, set())
+    assert bed.values(1) == ({}, {b"k1"})
+    assert bed.values(2) == ({b"k1": b"   1"}, set())
+    assert bed.offsets() == (2, 0, [0, 1, 2])
+    assert bed.answers == {}
+    bed.writer.commit(2)
+    bed.queue.run()
+    assert bed.answers == {"write": Errors.NONE, "marker": Errors.NONE}
+
+
+def test_what_the_partition_gets_of_a_transaction() -> None:
+    """The guard with its records, the version with its marker (KAFKA-19446)."""
+    bed = Bed(shard=TransactionalStoreShard).loaded()
+    bed.write_in_transaction("write", records("k1"))
+    bed.end_transaction("marker", is_commit=False)
+    (data, guard, no_version), (marker, sentinel, version) = bed.writer.appended
+    assert data.producer == (5, 3, 0)
+    assert data.is_transactional
+    assert not data.is_control_batch
+    assert (guard, no_version) == (GUARD, TV_UNKNOWN)
+    assert marker.producer[:2] == (5, 3)
+    assert deserialize(marker) == EndTransactionMarker(is_commit=False, coordinator_epoch=7)
+    assert (sentinel, version) == (SENTINEL, 2)
+
+
+def test_a_transactional_write_has_a_batch_alone() -> None:
+    """testScheduleTransactionalWriteOperationWithBatching."""
+    bed = Bed(shard=TransactionalStoreShard).loaded()
+    bed.poll_write("open", records("k1"))
+    bed.write_in_transaction("write", records("k2", atomic=False))
+    assert [len(batch) for batch in bed.writer.batches] == [1, 1]
+    assert bed.context.current_batch is None
+    assert bed.queue.names() == []
+
+
+def test_a_transaction_that_is_not_verified_writes_nothing() -> None:
+    """testScheduleTransactionalWriteOpWhenVerificationFails."""
+    bed = Bed(shard=TransactionalStoreShard).loaded()
+    bed.writer.not_verified = Errors.NOT_ENOUGH_REPLICAS.exception()
+    bed.write_in_transaction("write", records("k1"))
+    assert bed.answers == {"write": Errors.NOT_ENOUGH_REPLICAS}
+    assert bed.writer.batches == []
+
+
+def test_a_marker_that_is_refused_is_as_if_it_had_not_been() -> None:
+    """testScheduleTransactionCompletionWhenWriteFails."""
+    bed = Bed(shard=TransactionalStoreShard).loaded()
+    bed.write_in_transaction("write", records("k1"))
+    bed.writer.refuses = True
+    bed.end_transaction("marker", is_commit=True)
+    assert bed.values() == ({}, {b"k1"})
+    assert bed.offsets() == (1, 0, [0, 1])
+    assert bed.answers == {"marker": Errors.NOT_ENOUGH_REPLICAS}
+
+
+def test_a_marker_behind_unknown_records_has_the_shard_loaded_anew() -> None:
+    bed = Bed(shard=TransactionalStoreShard).loaded()
+    bed.writer.batches.append([Record(b"1", b"k1", 0)])
+    bed.end_transaction("marker", is_commit=True)
+    assert bed.context.state is CoordinatorState.LOADING
+    assert bed.answers == {"marker": Errors.NOT_COORDINATOR}
+
+
+def test_the_newest_value_is_in_force_whichever_transaction_ends_last() -> None:
+    bed = Bed(shard=TransactionalStoreShard).loaded()
+    bed.write_in_transaction("old", records("k1", "k2"))
+    bed.write("new", records("k1", value=b"   2"))
+    bed.queue.run()
+    bed.end_transaction("marker", is_commit=True)
+    assert bed.values() == ({b"k1": b"   2", b"k2": b"   1"}, set())
+
+
+def test_a_tombstone_takes_what_is_pending() -> None:
+    bed = Bed(shard=TransactionalStoreShard).loaded()
+    bed.write_in_transaction("write", records("k1", "k2"))
+    tombstone = CoordinatorResult((CoordinatorRecord(b"k1", None),))
+    bed.write("delete", tombstone)
+    bed.queue.run()
+    bed.end_transaction("marker", is_commit=True)
+    assert bed.values() == ({b"k2": b"   1"}, set())

@@ -5,6 +5,7 @@ import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.common.protocol.Errors;
 
@@ -18,11 +19,24 @@ final class LedPartition implements InvocationHandler {
   private static final String ADAPTER = "kafka.coordinator.group.ListenerAdapter";
   private static final int FOLLOWS = -1;
 
+  /** Of all transactions. */
+  static final short TRANSACTION_VERSION = 2;
+
+  private static final short UNKNOWN_VERSION = -1; // TransactionVersion.TV_UNKNOWN
+  private static final String LATER = " later";
+  private static final Class<?> CONTROL = Kafka.type("ControlRecordType");
+  private static final Object VERIFIED =
+      Kafka.getStatic(
+          Kafka.type("org.apache.kafka.storage.internals.log.VerificationGuard"), "SENTINEL");
+
   /** A batch of the log, and what its records say. Followers of a leader have the same object. */
   record Batch(Object records, long end, int epoch, List<Record> contents) {}
 
-  /** A record of the log; `time` is its timestamp. */
-  record Record(Object entry, long time) {}
+  /**
+   * A record of the log; `time` is its timestamp, `producer` 0 without one. A `control` record is a
+   * marker, whose key says how the transaction ended.
+   */
+  record Record(Object entry, long time, long producer, boolean control) {}
 
   private final Object config;
   private final ShardKind kind;
@@ -32,7 +46,8 @@ final class LedPartition implements InvocationHandler {
   private Object adapter;
 
   /** What comes of the next append: "appended", "refused", or "thrown" after it. */
-  String result = "appended";
+  private String result = "appended";
+  private String later = "appended";
 
   LedPartition(Object config, ShardKind kind) {
     this.config = config;
@@ -56,7 +71,13 @@ final class LedPartition implements InvocationHandler {
   @Override
   public Object invoke(Object proxy, Method method, Object[] arguments) {
     return switch (method.getName()) {
-      case "append" -> append(arguments[2]);
+      case "append" -> {
+        if (arguments.length > 3) {
+          checkVersion(arguments[2], (short) arguments[3]);
+        }
+        yield append(arguments[2]);
+      }
+      case "maybeStartTransactionVerification" -> CompletableFuture.completedFuture(VERIFIED);
       case "config" -> {
         mustLead();
         yield config;
@@ -84,19 +105,37 @@ final class LedPartition implements InvocationHandler {
     return adapter != null && Kafka.call(adapter, "listener") == listener;
   }
 
+  /** From 4.2 on a marker comes with the version of its transaction (KAFKA-19446), data without. */
+  private static void checkVersion(Object records, short version) {
+    Object batch = Kafka.each(Kafka.call(records, "batches")).iterator().next();
+    boolean control = (boolean) Kafka.call(batch, "isControlBatch");
+    if (version != (control ? TRANSACTION_VERSION : UNKNOWN_VERSION)) {
+      throw new IllegalStateException("an append has the transaction version " + version);
+    }
+  }
+
   private void mustLead() {
     if (!leads()) {
       throw Errors.NOT_LEADER_OR_FOLLOWER.exception();
     }
   }
 
+  /** What comes of this step's appends: "refused later" says that the first succeeds. */
+  void expect(String outcome) {
+    boolean second = outcome.endsWith(LATER);
+    later = second ? outcome.substring(0, outcome.length() - LATER.length()) : outcome;
+    result = second ? "appended" : outcome;
+  }
+
   private long append(Object records) {
     mustLead();
-    if (result.equals("refused")) {
+    String now = result;
+    result = later;
+    if (now.equals("refused")) {
       throw Errors.NOT_ENOUGH_REPLICAS.exception();
     }
     batches.add(stored(records));
-    if (result.equals("thrown")) {
+    if (now.equals("thrown")) {
       throw Errors.KAFKA_STORAGE_ERROR.exception("thrown after the append");
     }
     return end();
@@ -111,11 +150,19 @@ final class LedPartition implements InvocationHandler {
     int count = (int) Kafka.call(batch, "countOrNull");
     Kafka.call(batch, "setLastOffset", end() + count - 1);
     Kafka.call(batch, "setPartitionLeaderEpoch", leaderEpoch);
+    boolean control = (boolean) Kafka.call(batch, "isControlBatch");
+    long producer = Math.max((long) Kafka.call(batch, "producerId"), 0);
     List<Record> contents = new ArrayList<>();
     for (Object record : Kafka.each(batch)) {
-      contents.add(new Record(entry(record), (long) Kafka.call(record, "timestamp")));
+      Object entry = control ? marker(record) : entry(record);
+      contents.add(new Record(entry, (long) Kafka.call(record, "timestamp"), producer, control));
     }
     return new Batch(own, end() + count, leaderEpoch, contents);
+  }
+
+  private static StoreShard.Entry marker(Object record) {
+    Object type = Kafka.callStatic(CONTROL, "parse", Kafka.call(record, "key"));
+    return new StoreShard.Entry(type.toString(), null, 0);
   }
 
   private Object entry(Object record) {

@@ -7,12 +7,14 @@ import java.lang.reflect.Type;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.function.Supplier;
+import org.apache.kafka.common.requests.TransactionResult;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.timer.Timer;
 import org.apache.kafka.server.util.timer.TimerTask;
@@ -23,6 +25,7 @@ final class RuntimeBroker {
   static final String PACKAGE = "org.apache.kafka.coordinator.common.runtime.";
   private static final int LINGER_MS = 1_000; // never over by itself: its task is fired
   private static final int NO_NUMBER = -1;
+  private static final String WRITE_IN_TRANSACTION = "scheduleTransactionalWriteOperation";
 
   /** An election (`load`) or a resignation whose event is queued; 0: no epoch. */
   record Role(boolean load, int epoch) {}
@@ -108,7 +111,7 @@ final class RuntimeBroker {
 
   private Object serialize(String method, Object record) {
     if (method.equals("serializeKey")) {
-      serialized.add(new LedPartition.Record(record, clock.milliseconds()));
+      serialized.add(new LedPartition.Record(record, clock.milliseconds(), 0, false));
       return shards.key(record);
     }
     return shards.value(record);
@@ -116,17 +119,30 @@ final class RuntimeBroker {
 
   // ---- steps -------------------------------------------------------------------------------
 
-  /** Queues a write whose name is its number, and runs its event. */
-  CompletableFuture<?> write(JsonNode kind, int number, String result) {
-    partition.result = result;
+  /** Queues a write, of a producer's transaction or of none (0), and runs its event. */
+  CompletableFuture<?> write(long producer, JsonNode kind, int number, String result) {
+    partition.expect(result);
     Object operation =
         Kafka.play(
             Kafka.type(PACKAGE + "CoordinatorRuntime$CoordinatorWriteOperation"),
             (proxy, method, arguments) -> shards.write(arguments[0], kind, number, maxBatch));
+    return run(producer == 0 ? "scheduleWriteOperation" : WRITE_IN_TRANSACTION, number, producer, operation);
+  }
+
+  /** Queues the end of a producer's transaction, and runs its event. */
+  CompletableFuture<?> complete(long producer, String end, int number, String result) {
+    partition.expect(result);
+    return run("scheduleTransactionCompletion", number, producer, TransactionResult.valueOf(end));
+  }
+
+  /** Schedules an event whose name is its number, and runs it. Epochs are all 0. */
+  private CompletableFuture<?> run(String schedule, int number, long producer, Object what) {
+    // The producer's epoch comes first, then a version: of the API, or of the transaction.
+    Iterator<Short> shorts = List.of((short) 0, LedPartition.TRANSACTION_VERSION).iterator();
     Object future =
         Kafka.wireCall(
             runtime,
-            "scheduleWriteOperation",
+            schedule,
             type -> {
               Class<?> raw = Kafka.raw(type);
               if (raw == String.class) {
@@ -135,7 +151,16 @@ final class RuntimeBroker {
               if (raw == Duration.class) {
                 return Duration.ofMillis(5_000);
               }
-              return raw.isInstance(operation) ? operation : OffsetsTopic.PARTITION;
+              if (raw == long.class) {
+                return producer;
+              }
+              if (raw == int.class || raw == Integer.class) {
+                return 0;
+              }
+              if (raw == short.class || raw == Short.class) {
+                return shorts.next();
+              }
+              return raw.isInstance(what) ? what : OffsetsTopic.PARTITION;
             });
     events.run(String.valueOf(number));
     return (CompletableFuture<?>) future;
@@ -143,7 +168,7 @@ final class RuntimeBroker {
 
   /** The linger timer, or the adaptive event that closes the batch. */
   void flush(String result) {
-    partition.result = result;
+    partition.expect(result);
     for (TimerTask task : timers.pending()) {
       if (!isTimeOut(task) && !Kafka.has(task, "val$key")) { // those with a key are the shard's own
         timers.fire(task);
@@ -233,13 +258,13 @@ final class RuntimeBroker {
   }
 
   private void log(JsonGenerator out) throws IOException {
+    long offset = 0;
     out.writeStartArray();
     for (LedPartition.Batch batch : partition.batches()) {
       int left = batch.contents().size();
       for (LedPartition.Record record : batch.contents()) {
         out.writeStartArray();
-        shards.entry(out, record.entry());
-        out.writeNumber(write(record));
+        record(out, record, offset++);
         out.writeNumber(batch.epoch());
         out.writeBoolean(--left == 0);
         out.writeEndArray();
@@ -248,9 +273,13 @@ final class RuntimeBroker {
     out.writeEndArray();
   }
 
-  /** A record's timestamp is its write's number. */
-  private static long write(LedPartition.Record record) {
-    return record.time() - Virtual.Clock.START;
+  /** The record, write, producer, control, offset: a record's timestamp is its write's number. */
+  private void record(JsonGenerator out, LedPartition.Record record, long offset) throws IOException {
+    shards.entry(out, record.entry());
+    out.writeNumber(record.time() - Virtual.Clock.START);
+    out.writeNumber(record.producer());
+    out.writeBoolean(record.control());
+    out.writeNumber(offset);
   }
 
   private static void numbers(JsonGenerator out, Collection<? extends Number> numbers) throws IOException {
@@ -293,11 +322,11 @@ final class RuntimeBroker {
 
   /** The open batch's records, and who waits in it. */
   private void batch(JsonGenerator out, Object batch) throws IOException {
+    long offset = batch == null ? 0 : (long) Kafka.get(batch, "baseOffset");
     out.writeStartArray();
     for (LedPartition.Record record : contents(batch)) {
       out.writeStartArray();
-      shards.entry(out, record.entry());
-      out.writeNumber(write(record));
+      record(out, record, offset++);
       out.writeEndArray();
     }
     out.writeEndArray();

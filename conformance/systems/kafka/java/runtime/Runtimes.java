@@ -39,7 +39,8 @@ final class Runtimes {
   String run(String name, JsonNode command) throws IOException {
     switch (name) {
       case "runtime_reset" -> reset(command);
-      case "runtime_write" -> write(of(command), command.get("kind"), command.get("result").asText());
+      case "runtime_write" -> write(command);
+      case "runtime_complete_transaction" -> complete(command);
       case "runtime_flush" -> of(command).flush(command.get("result").asText());
       case "runtime_time_out" -> timeOut(command.get("write").asInt());
       case "runtime_advance" -> of(command).partition.advance(command.get("offset").asLong());
@@ -64,7 +65,7 @@ final class Runtimes {
   /** Empty logs that nobody leads. */
   private void reset(JsonNode command) {
     int maxBatch = command.get("max_batch").asInt();
-    log.kind = kind(command.path("groups").asBoolean());
+    log.kind = kind(command.path("shards").asText());
     clock = new Virtual.Clock();
     leader = NOBODY;
     epoch = 0;
@@ -86,9 +87,9 @@ final class Runtimes {
     return Kafka.make(config.getClass(), values);
   }
 
-  private ShardKind kind(boolean hasGroups) {
-    if (!hasGroups) {
-      return new StoreShard.Kind();
+  private ShardKind kind(String shards) {
+    if (!shards.equals("groups")) {
+      return shards.equals("transactions") ? new TransactionalStoreShard.Kind() : new StoreShard.Kind();
     }
     if (group == null) {
       group = new CoordinatedGroup(log.topic().process);
@@ -96,9 +97,19 @@ final class Runtimes {
     return group;
   }
 
-  private void write(RuntimeBroker broker, JsonNode kind, String result) {
+  /** In a transaction if there is a `producer`. */
+  private void write(JsonNode command) {
+    long producer = command.path("producer").asLong(NOBODY);
+    String result = command.get("result").asText();
     clock.sleep(1);
-    answers.add(broker.write(kind, answers.size() + 1, result));
+    answers.add(of(command).write(producer, command.get("kind"), answers.size() + 1, result));
+  }
+
+  private void complete(JsonNode command) {
+    long producer = command.get("producer").asLong();
+    String end = command.get("end").asText();
+    clock.sleep(1);
+    answers.add(of(command).complete(producer, end, answers.size() + 1, command.get("result").asText()));
   }
 
   private void timeOut(int write) {

@@ -42,18 +42,25 @@ final class StoreShard implements InvocationHandler {
     values = new TimelineHashMap<>(registry, 2);
   }
 
-  /** What a write of a kind does (StoreRecords): its records; some kinds change the store at once. */
+  /** What a write of a kind does: its records; some kinds change the store at once. */
   private List<Entry> write(String kind, int number, int maxBatch) {
+    List<Entry> entries = entries(kind, number, maxBatch);
+    if (changesMemoryItself(kind)) {
+      entries.forEach(this::replay);
+    }
+    return entries;
+  }
+
+  /** The records of a write of a kind (StoreRecords, ValueRecords). */
+  static List<Entry> entries(String kind, int number, int maxBatch) {
     List<Entry> entries = new ArrayList<>();
     switch (kind) {
       case "nothing" -> {}
       case "two" -> KEYS.forEach(key -> entries.add(new Entry(key, number, TWO_BYTES)));
+      case "parts" -> List.of("k1", "k2", "k1").forEach(key -> entries.add(new Entry(key, number, 4)));
       case "delete" -> entries.add(new Entry("k1", null, 0));
       case "large" -> entries.add(new Entry("k1", number, KEY_BYTES * maxBatch));
       default -> entries.add(new Entry("k1", number, 4));
-    }
-    if (changesMemoryItself(kind)) {
-      entries.forEach(this::replay);
     }
     return entries;
   }
@@ -99,8 +106,13 @@ final class StoreShard implements InvocationHandler {
   }
 
   /** Shards of this kind. */
-  static final class Kind implements ShardKind {
-    private static final String PACKAGE = "org.apache.kafka.coordinator.common.runtime.";
+  static class Kind implements ShardKind {
+    static final String PACKAGE = "org.apache.kafka.coordinator.common.runtime.";
+
+    /** A fresh shard, whose structures belong to the registry. */
+    InvocationHandler shard(SnapshotRegistry registry) {
+      return new StoreShard(registry);
+    }
 
     @Override
     public Object builder() {
@@ -109,7 +121,7 @@ final class StoreShard implements InvocationHandler {
           Kafka.type(PACKAGE + "CoordinatorShardBuilder"),
           (proxy, method, arguments) -> {
             if (method.getName().equals("build")) {
-              return Kafka.play(Kafka.type(PACKAGE + "CoordinatorShard"), new StoreShard(registry[0]));
+              return Kafka.play(Kafka.type(PACKAGE + "CoordinatorShard"), shard(registry[0]));
             }
             if (arguments[0] instanceof SnapshotRegistry given) {
               registry[0] = given;
@@ -131,7 +143,8 @@ final class StoreShard implements InvocationHandler {
     public Object write(Object shard, JsonNode kind, int number, int maxBatch) {
       List<Entry> entries = of(shard).write(kind.asText(), number, maxBatch);
       boolean replay = !changesMemoryItself(kind.asText());
-      return Kafka.make(Kafka.type(PACKAGE + "CoordinatorResult"), entries, number, null, replay, true);
+      boolean atomic = !kind.asText().equals("parts");
+      return Kafka.make(Kafka.type(PACKAGE + "CoordinatorResult"), entries, number, null, replay, atomic);
     }
 
     @Override
