@@ -391,7 +391,8 @@ RunRole(b) ==
 \* The loader has read the log to its end; CompleteLoad. Kafka's event names the partition alone:
 \* it may be of a load that an earlier context began (the model `boundary-stale-load`).
 IsOfThisLoad(b, e) == \A later \in loads[b] : later <= e
-WhatWasLoaded(b, e) == IF IsOfThisLoad(b, e) THEN Loaded(log[b], hw[b]) ELSE FreshShard
+WatermarkOfLoad(b) == hw[b]
+WhatWasLoaded(b, e) == IF IsOfThisLoad(b, e) THEN Loaded(log[b], WatermarkOfLoad(b)) ELSE FreshShard
 TakesLoad(b, e) == state[b] = "LOADING" /\ IsOfThisLoad(b, e)
 
 \* A load that fails leaves its context FAILED, until the next election.
@@ -438,4 +439,19 @@ Next ==
   \/ \E b \in Brokers, e \in 1..MaxEpochs : CompleteLoad(b, e)
 
 Spec == Init /\ [][Next]_vars
+
+(***************************************************************************)
+(* A queued event runs, a load ends, and what is in the log is replicated. *)
+(* Nobody has to write, and no time-out has to be over.                    *)
+(***************************************************************************)
+Fairness ==
+  /\ \A b \in Brokers :
+       /\ WF_vars(\E result \in AppendResults : FlushBatch(b, result))
+       /\ WF_vars(\E offset \in 1..(2 * MaxWrites) : AdvanceWatermark(b, offset))
+       /\ WF_vars(Replicate(b))
+       /\ WF_vars(ApplyWatermark(b))
+       /\ WF_vars(RunRole(b))
+       /\ WF_vars(\E e \in 1..MaxEpochs : CompleteLoad(b, e))
+
+FairSpec == Spec /\ Fairness
 ===============================================================================
