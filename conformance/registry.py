@@ -62,7 +62,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "produce": ("IdempotentProduce",),
         "reassignment": ("Reassignment",),
         "replication": ("Replication", "ReplicationFailingDisk"),
-        "runtime": ("CoordinatorGroups", "CoordinatorStore"),
+        "runtime": ("CoordinatorGroups", "CoordinatorStore", "CoordinatorTasks"),
         "sessions": ("FetchSessionCache", "FetchSessions"),
         "share": ("SharePartition",),
         "storage": ("LogStorage",),

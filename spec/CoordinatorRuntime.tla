@@ -371,13 +371,16 @@ RunElection(b, e) ==
 
 \* CoordinatorRuntime.scheduleUnloadOperation. It asks the partition nothing (KAFKA-20115).
 MayUnload(b) == TRUE
+
+\* DeferredEventQueue.failAll, failCurrentBatch: all that wait hear NOT_COORDINATOR.
+AnsweredByUnload(b) == WaitingIn(shard[b])
 RunResignation(b, e) ==
   /\ IF (e = 0 \/ tenure[b] < e) /\ state[b] # "NONE" /\ MayUnload(b)
      THEN /\ state' = [state EXCEPT ![b] = "NONE"]
           /\ tenure' = [tenure EXCEPT ![b] = 0]
           /\ shard' = [shard EXCEPT ![b] = FreshShard]
           /\ listener' = [listener EXCEPT ![b] = NoListener]
-          /\ answers' = Answered(answers, WaitingIn(shard[b]), "error")
+          /\ answers' = Answered(answers, AnsweredByUnload(b), "error")
      ELSE UNCHANGED <<state, tenure, shard, listener, answers>>
   /\ UNCHANGED loads
 

@@ -24,6 +24,7 @@ DRIVEN = frozenset(
         "ConsumerTopics",
         "CoordinatorGroups",
         "CoordinatorStore",
+        "CoordinatorTasks",
         "DirectoryMove",
         "GroupMembership",
         "IdempotentProduce",

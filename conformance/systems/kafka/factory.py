@@ -28,6 +28,7 @@ from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.producer import KafkaProducerSystem
 from conformance.systems.kafka.reassignment import KafkaReassignmentSystem
 from conformance.systems.kafka.runtime import HAS_GROUPS, KafkaRuntimeSystem
+from conformance.systems.kafka.runtime_tasks import KafkaTasksSystem
 from conformance.systems.kafka.share import KafkaShareSystem
 from conformance.systems.kafka.storage import KafkaStorageSystem
 from conformance.systems.kafka.system import KafkaSystem
@@ -60,6 +61,7 @@ _RUNTIME_OF_GROUPS = "CoordinatorGroups"
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
 _PRODUCER = "TransactionManager"
+_TASKS = "CoordinatorTasks"
 _COMPACTION = "LogCompaction"
 _STORAGE = "LogStorage"
 _DIRECTORIES = "DirectoryMove"
@@ -72,6 +74,7 @@ _OF_ALL_RELEASES = (_TRANSACTIONAL_LOG, _STORAGE, _DIRECTORIES, _REASSIGNMENT, *
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
+    "Sessions": _TASKS,
     "MemberIds": _GROUPS,
     "MaxBatch": _RUNTIME,
     _OF_PRODUCE: _PRODUCE,
@@ -89,7 +92,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "GroupAssigns": _POSITIONS,
     "Shares": _TOPICS,
 }
-"""Constants that models of one specification have, and others do not."""
+"""Constants that models of one specification have, and others do not; an extension's come first."""
 
 _METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
     "TruncateOnFetch": None,  # the newest that the release has in production
@@ -183,7 +186,7 @@ class KafkaFactory:
 
     def __call__(self, constants: Mapping[str, Value]) -> KafkaDriven:
         """A system for these constants. UserError if Kafka does not run that protocol."""
-        signs = [_SIGNS[name] for name in constants if name in _SIGNS]
+        signs = [of for sign, of in _SIGNS.items() if sign in constants]
         specification = signs[0] if signs else _REPLICATION
         reason = self.cannot_take(specification, constants)
         if reason:
@@ -249,7 +252,7 @@ class KafkaFactory:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
         if specification == _RUNTIME_OF_GROUPS or HAS_GROUPS in constants:
             return self._without_runtime() or self._with_other_group_records()
-        if specification in (_RUNTIME, _MIXED_GROUPS):
+        if specification in (_RUNTIME, _TASKS, _MIXED_GROUPS):
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
@@ -422,7 +425,9 @@ _TRANSACTION_COMMANDS: Final = (
 )
 _LOG_COMMANDS: Final = ({"command": "log_reset"},)
 _CONSUMER_COMMANDS: Final = ({"command": "group_reset", "partitions": 1},)
-_RUNTIME_COMMANDS: Final = ({"command": "runtime_reset", "brokers": 1, "max_batch": 1},)
+_RUNTIME_COMMANDS: Final = (
+    {"command": "runtime_reset", "brokers": 1, "max_batch": 1, "sessions": False},
+)
 
 _SHARE_COMMANDS: Final = (
     {"command": "share_reset", "records": 1, "max_in_flight": 1, "delivery_limit": 1},
@@ -467,6 +472,7 @@ _AllBridged = (
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _RUNTIME: (KafkaRuntimeSystem, _RUNTIME_COMMANDS),
+    _TASKS: (KafkaTasksSystem, _RUNTIME_COMMANDS),
     _PRODUCE: (KafkaProduceSystem, _PRODUCE_COMMANDS),
     _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
     _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),

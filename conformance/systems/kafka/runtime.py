@@ -25,9 +25,9 @@ from conformance.tla import Fn, Value, make_function
 HAS_GROUPS = "FirstEpoch"
 """The constant that only models of a runtime with groups have."""
 
-_KEYS = ("k1", "k2")
+KEYS = ("k1", "k2")
 _NO_BROKER = "none"
-_STEPS: BridgeSteps = MappingProxyType(
+STEPS: BridgeSteps = MappingProxyType(
     {
         "Write": ("runtime_write", ("broker", "kind", "result")),
         "FlushBatch": ("runtime_flush", ("broker", "result")),
@@ -70,7 +70,13 @@ class _BridgeShard(msgspec.Struct, frozen=True, array_like=True):
     deferred: tuple[tuple[int, tuple[int, ...]], ...]
 
 
-class _BridgeRuntime(msgspec.Struct, frozen=True, array_like=True):
+_BridgeTimers = tuple[
+    tuple[tuple[str, int], ...], tuple[int, ...], tuple[tuple[int, str, int], ...]
+]
+"""By key kind and value of its timer, late events by key, and the writes of timers that wait."""
+
+
+class BridgeRuntime(msgspec.Struct, frozen=True, array_like=True):
     """A broker as the bridge writes it: RuntimeBroker.java."""
 
     log: tuple[tuple[Any, int, int, bool], ...]
@@ -81,6 +87,8 @@ class _BridgeRuntime(msgspec.Struct, frozen=True, array_like=True):
     loads: tuple[int, ...]
     shard: _BridgeShard | None
     listener: tuple[str, int]
+    timers: _BridgeTimers
+    executor: tuple[str, int, int]
 
 
 class _BridgePartition(msgspec.Struct, frozen=True, array_like=True):
@@ -90,14 +98,23 @@ class _BridgePartition(msgspec.Struct, frozen=True, array_like=True):
     epoch: int
     deleted: bool
     answers: tuple[str, ...]
-    brokers: tuple[_BridgeRuntime, ...]
+    brokers: tuple[BridgeRuntime, ...]
 
 
 _as_view = msgspec.json.Decoder(_BridgePartition).decode
 
 
+ReadBroker = Callable[[BridgedShards, BridgeRuntime], Value]
+"""Reads a variable of a broker."""
+
+
 @cache
-def _observed(shards: BridgedShards, names: tuple[str, ...], text: bytes) -> Observation:
+def _observed(
+    shards: BridgedShards,
+    variables: tuple[tuple[str, ReadBroker], ...],
+    names: tuple[str, ...],
+    text: bytes,
+) -> Observation:
     view = _as_view(text)
     return Observation(
         {
@@ -112,13 +129,13 @@ def _observed(shards: BridgedShards, names: tuple[str, ...], text: bytes) -> Obs
                         for broker, seen in zip(names, view.brokers, strict=True)
                     }
                 )
-                for name, of in _OF_BROKER.items()
+                for name, of in variables
             },
         }
     )
 
 
-def _log(shards: BridgedShards, broker: _BridgeRuntime) -> Value:
+def _log(shards: BridgedShards, broker: BridgeRuntime) -> Value:
     return tuple(
         Fn(_record(shards, (record, write)) | {"epoch": epoch, "last": last})
         for record, write, epoch, last in broker.log
@@ -130,7 +147,7 @@ def _record(shards: BridgedShards, entry: _Entry) -> dict[Value, Value]:
     return {**shards.record(record, write), "write": write}
 
 
-def _shard(shards: BridgedShards, broker: _BridgeRuntime) -> Value:
+def _shard(shards: BridgedShards, broker: BridgeRuntime) -> Value:
     """Nobody asks a shard that is not active; a fresh one stands for it."""
     shard = broker.shard
     if shard is None:
@@ -164,7 +181,7 @@ def _fresh(empty: Value) -> Value:
     )
 
 
-_OF_BROKER: Mapping[str, Callable[[BridgedShards, _BridgeRuntime], Value]] = MappingProxyType(
+_OF_BROKER: Mapping[str, ReadBroker] = MappingProxyType(
     {
         "log": _log,
         "hw": lambda _, broker: broker.hw,
@@ -183,7 +200,7 @@ _OF_BROKER: Mapping[str, Callable[[BridgedShards, _BridgeRuntime], Value]] = Map
 
 
 def _store(values: list[int]) -> Value:
-    return make_function(dict(zip(_KEYS, values, strict=True)))
+    return make_function(dict(zip(KEYS, values, strict=True)))
 
 
 _STORE = BridgedShards(
@@ -197,10 +214,18 @@ class KafkaRuntimeSystem(BridgedSystem):
 
     variables = ("leader", "epoch", "deleted", *_OF_BROKER, "answers")
 
-    def __init__(self, channel: AdapterChannel, constants: Mapping[str, Value]) -> None:
+    def __init__(
+        self,
+        channel: AdapterChannel,
+        constants: Mapping[str, Value],
+        steps: BridgeSteps = STEPS,
+        more: Mapping[str, ReadBroker] = MappingProxyType({}),
+    ) -> None:
         self._has_groups = HAS_GROUPS in constants
-        observed = partial(_observed, _GROUPS if self._has_groups else _STORE)
-        super().__init__(channel, constants, _STEPS, "runtime_view", observed)
+        shards = _GROUPS if self._has_groups else _STORE
+        observed = partial(_observed, shards, (*_OF_BROKER.items(), *more.items()))
+        super().__init__(channel, constants, steps, "runtime_view", observed)
+        self._has_sessions = False
         self._max_batch = constants["MaxBatch"]
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
@@ -211,5 +236,10 @@ class KafkaRuntimeSystem(BridgedSystem):
                 "brokers": len(self._names),
                 "max_batch": self._max_batch,
                 "groups": self._has_groups,
+                "sessions": self._has_sessions,
             },
         )
+
+    def read_log(self, broker: str, epoch: int) -> None:
+        """Beyond the model's steps: a load reads the log, and its event waits for CompleteLoad."""
+        self._run("runtime_read_log", {"broker": self._argument(broker), "epoch": epoch})

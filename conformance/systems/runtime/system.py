@@ -93,14 +93,17 @@ class RuntimeSystem(RewindingSystem):
         """Empty logs that nobody leads."""
         self._rewinder.forget()
         self._clock = MockClock(0)
-        self._shard: ModelShard = (
-            CoordinatedGroup(self._clock) if self._has_groups else StoredValues(self._max_batch)
-        )
+        self._shard = self._model_shard()
         self._leader, self._epoch, self._deleted = _NO_BROKER, 0, False
         self._answers: list[str] = []
-        self._brokers = {name: self._broker() for name in self._names}
+        self._brokers = {name: self._broker(name) for name in self._names}
 
-    def _broker(self) -> RuntimeBroker:
+    def _model_shard(self) -> ModelShard:
+        if self._has_groups:
+            return CoordinatedGroup(self._clock)
+        return StoredValues(self._max_batch)
+
+    def _broker(self, _name: str) -> RuntimeBroker:
         replica = Replica(self._shard.max_message_bytes)
         events, timer = QueuedEvents(), PendingTimeouts()
         loads = PendingLoads(replica, lambda: tenure_of(broker))
@@ -205,8 +208,3 @@ class RuntimeSystem(RewindingSystem):
         broker = self._of(name)
         broker.loads.end(epoch)
         broker.events.run("CompleteLoad")
-
-
-def create(constants: Mapping[str, Value]) -> RuntimeSystem:
-    """The system for a model's constants."""
-    return RuntimeSystem(constants)

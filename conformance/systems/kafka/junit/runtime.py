@@ -25,8 +25,20 @@ _PARTS = MappingProxyType(
         "isActive(": {"answers"},
         "hasOpenBatch(": {"batch"},
         "deleteTopic(": {"deletes"},
+        "offload(": {"offloads", "writes", "writing"},
     }
 )
+_OF_RUNTIME: Mapping[str, str] = MappingProxyType(
+    {
+        "Operate": "Write",
+        "Flush": "FlushBatch",
+        "BecomeLeader": "Elect",
+        "Delete": "DeleteTopic",
+        "HandleRole": "RunRole",
+        "EndLoad": "CompleteLoad",
+    }
+)
+"""By action of CoordinatorTasks, the one of the runtime that it takes."""
 _NO_EPOCH = 0
 _SMALL, _TWO, _LARGE = "4", "400", "KEY_BYTES * RECORDS_OF_A_BATCH"
 
@@ -51,6 +63,9 @@ class RuntimeScene(JUnitScene):
                 for broker in expected:
                     if expected[broker] != actual.get(broker):
                         return cls(scene, str(broker), constants.get("MaxBatch", "1"))
+        if any(name == "answers" for name, _, _ in scene.differing()):
+            (broker, *_) = scene.action(len(scene) - 1).args
+            return cls(scene, str(broker), constants.get("MaxBatch", "1"))
         raise Unsayable("nothing differs at its end that the runtime shows to others")
 
     @property
@@ -61,7 +76,7 @@ class RuntimeScene(JUnitScene):
     # ---- steps -------------------------------------------------------------------------------
 
     def _step(self, number: int) -> None:
-        action = self.scene.action(number)
+        action = self._action(number)
         if action.name == "Elect":
             self._elect(number, action)
         elif self._is_deletion(number):
@@ -81,6 +96,10 @@ class RuntimeScene(JUnitScene):
             self.lines.add("flush();")
         else:
             raise Unsayable(f"it has no words for the step {action}")
+
+    def _action(self, number: int) -> Action:
+        action = self.scene.action(number)
+        return Action(_OF_RUNTIME.get(action.name, action.name), action.args)
 
     def _is_as_led(self, number: int, action: Action) -> bool:
         """Whether the log answers a flush as its leadership says."""
@@ -104,13 +123,17 @@ class RuntimeScene(JUnitScene):
         self.lines.add(f"{answer}deleteTopic({self.scene.value(number - 1, 'epoch')});")
 
     def _is_deletion(self, number: int) -> bool:
-        return self.scene.action(number).name == "DeleteTopic"
+        return self._action(number).name == "DeleteTopic"
 
     def _write(self, kind: str, result: str) -> None:
         if result != "appended":
             raise Unsayable("an append fails in it")
         self.writes += 1
         number = self.writes
+        answer = f"CompletableFuture<Integer> answer{number} = " if number in self._unlike() else ""
+        if kind == "offload":
+            self.lines.add(f"{answer}offload();")
+            return
         records = {
             "nothing": (),
             "two": (f'"k1", {number}, {_TWO}', f'"k2", {number}, {_TWO}'),
@@ -118,11 +141,24 @@ class RuntimeScene(JUnitScene):
             "large": (f'"k1", {number}, {_LARGE}',),
         }.get(kind, (f'"k1", {number}, {_SMALL}',))
         method = "writeDirectly" if kind in ("direct", "large") else "write"
-        self.lines.add(f"{method}({', '.join(f'new Entry({record})' for record in records)});")
+        entries = ", ".join(f"new Entry({record})" for record in records)
+        self.lines.add(f"{answer}{method}({entries});")
 
     # ---- the end -----------------------------------------------------------------------------
 
+    def _unlike(self) -> list[int]:
+        """The writes that should have an answer at the end, and have none."""
+        return [
+            number
+            for name, expected, actual in self.scene.differing()
+            if name == "answers" and isinstance(expected, tuple) and isinstance(actual, tuple)
+            for number, (wanted, seen) in enumerate(zip(expected, actual, strict=True), 1)
+            if wanted != seen == "none"
+        ]
+
     def _then(self) -> Iterator[str]:
+        for number in self._unlike():
+            yield f'assertTrue(answer{number}.isDone(), "write {number} is answered");'
         for name, expected, actual in self.scene.differing():
             if name in _ASSERTED and isinstance(expected, Fn) and isinstance(actual, Fn):
                 wanted, seen = expected[self.broker], actual[self.broker]

@@ -48,7 +48,14 @@ final class Runtimes {
       case "runtime_elect" -> elect(command.get("broker").asInt());
       case "runtime_delete" -> delete();
       case "runtime_run_role" -> of(command).runRole();
+      case "runtime_read_log" -> of(command).readLog(command.get("epoch").asInt());
       case "runtime_complete_load" -> of(command).completeLoad(command.get("epoch").asInt());
+      case "runtime_fire" -> of(command).fire(command.get("key").asText());
+      case "runtime_run_timeout" -> runTimeout(of(command), command);
+      case "runtime_run_late_timeout" -> of(command).runLateTimeout(command.get("key").asText());
+      case "runtime_run_task" -> of(command).runTasks();
+      case "runtime_complete_task" -> completeTask(of(command), command);
+      case "runtime_complete_late_task" -> of(command).completeLateTask();
       case "runtime_view" -> {
         return view();
       }
@@ -64,7 +71,7 @@ final class Runtimes {
   /** Empty logs that nobody leads. */
   private void reset(JsonNode command) {
     int maxBatch = command.get("max_batch").asInt();
-    log.kind = kind(command.path("groups").asBoolean());
+    log.kind = kind(command.path("groups").asBoolean(), command.path("sessions").asBoolean());
     clock = new Virtual.Clock();
     leader = NOBODY;
     epoch = 0;
@@ -86,9 +93,9 @@ final class Runtimes {
     return Kafka.make(config.getClass(), values);
   }
 
-  private ShardKind kind(boolean hasGroups) {
+  private ShardKind kind(boolean hasGroups, boolean hasSessions) {
     if (!hasGroups) {
-      return new StoreShard.Kind();
+      return new StoreShard.Kind(hasSessions);
     }
     if (group == null) {
       group = new CoordinatedGroup(log.topic().process);
@@ -99,6 +106,17 @@ final class Runtimes {
   private void write(RuntimeBroker broker, JsonNode kind, String result) {
     clock.sleep(1);
     answers.add(broker.write(kind, answers.size() + 1, result));
+  }
+
+  private void runTimeout(RuntimeBroker broker, JsonNode command) {
+    clock.sleep(1);
+    int number = answers.size() + 1;
+    answers.add(broker.runTimeout(command.get("key").asText(), number, command.get("result").asText()));
+  }
+
+  private void completeTask(RuntimeBroker broker, JsonNode command) {
+    clock.sleep(1);
+    answers.add(broker.completeTask(answers.size() + 1, command.get("result").asText()));
   }
 
   private void timeOut(int write) {

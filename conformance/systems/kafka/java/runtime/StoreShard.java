@@ -9,7 +9,9 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.kafka.timeline.SnapshotRegistry;
 import org.apache.kafka.timeline.TimelineHashMap;
 
@@ -36,10 +38,15 @@ final class StoreShard implements InvocationHandler {
   /** A record; `bytes` is how long the value is, padded in front. */
   record Entry(String key, Integer value, int bytes) {}
 
-  private final TimelineHashMap<String, Integer> values;
+  static final int VALUE_BYTES = 4;
 
-  StoreShard(SnapshotRegistry registry) {
+  private final TimelineHashMap<String, Integer> values;
+  private final StoreSessions sessions;
+
+  /** `timed`: each value has a timer that deletes it. */
+  StoreShard(SnapshotRegistry registry, Object timer, Object executor, boolean timed) {
     values = new TimelineHashMap<>(registry, 2);
+    sessions = new StoreSessions(this, timer, executor, timed);
   }
 
   /** What a write of a kind does (StoreRecords): its records; some kinds change the store at once. */
@@ -47,15 +54,27 @@ final class StoreShard implements InvocationHandler {
     List<Entry> entries = new ArrayList<>();
     switch (kind) {
       case "nothing" -> {}
+      case "offload" -> sessions.offload();
       case "two" -> KEYS.forEach(key -> entries.add(new Entry(key, number, TWO_BYTES)));
       case "delete" -> entries.add(new Entry("k1", null, 0));
       case "large" -> entries.add(new Entry("k1", number, KEY_BYTES * maxBatch));
-      default -> entries.add(new Entry("k1", number, 4));
+      default -> entries.add(new Entry("k1", number, VALUE_BYTES));
     }
+    sessions.follow(entries);
     if (changesMemoryItself(kind)) {
       entries.forEach(this::replay);
     }
     return entries;
+  }
+
+  /** The record that deletes a key's value, if it has one. */
+  List<Entry> deletion(String key) {
+    return values.containsKey(key) ? List.of(new Entry(key, null, 0)) : List.of();
+  }
+
+  /** The values now, in the order of KEYS. */
+  List<Integer> latest() {
+    return KEYS.stream().map(key -> orTombstone(values.get(key))).toList();
   }
 
   /** replayRecords = false. */
@@ -75,11 +94,13 @@ final class StoreShard implements InvocationHandler {
     return value == null ? TOMBSTONE : value;
   }
 
-  /** CoordinatorShard: of its methods those of records do something. */
+  /** CoordinatorShard: of its methods those of records and of its load do something. */
   @Override
   public Object invoke(Object proxy, Method method, Object[] arguments) {
-    if (method.getName().equals("replay")) {
-      replay((Entry) arguments[3]);
+    switch (method.getName()) {
+      case "replay" -> replay((Entry) arguments[3]);
+      case "onLoaded" -> sessions.load();
+      default -> {}
     }
     return null;
   }
@@ -102,18 +123,25 @@ final class StoreShard implements InvocationHandler {
   static final class Kind implements ShardKind {
     private static final String PACKAGE = "org.apache.kafka.coordinator.common.runtime.";
 
+    private final boolean timed;
+
+    Kind(boolean timed) {
+      this.timed = timed;
+    }
+
     @Override
     public Object builder() {
-      SnapshotRegistry[] registry = new SnapshotRegistry[1];
+      Map<String, Object> given = new HashMap<>();
       return Kafka.play(
           Kafka.type(PACKAGE + "CoordinatorShardBuilder"),
           (proxy, method, arguments) -> {
             if (method.getName().equals("build")) {
-              return Kafka.play(Kafka.type(PACKAGE + "CoordinatorShard"), new StoreShard(registry[0]));
+              SnapshotRegistry registry = (SnapshotRegistry) given.get("withSnapshotRegistry");
+              return Kafka.play(
+                  Kafka.type(PACKAGE + "CoordinatorShard"),
+                  new StoreShard(registry, given.get("withTimer"), given.get("withExecutor"), timed));
             }
-            if (arguments[0] instanceof SnapshotRegistry given) {
-              registry[0] = given;
-            }
+            given.put(method.getName(), arguments[0]);
             return proxy;
           });
     }
@@ -134,9 +162,11 @@ final class StoreShard implements InvocationHandler {
       return Kafka.make(Kafka.type(PACKAGE + "CoordinatorResult"), entries, number, null, replay, true);
     }
 
+    /** A tombstone is as long as a value: its key has what a value would have. */
     @Override
     public byte[] key(Object record) {
-      return padded(((Entry) record).key, KEY_BYTES);
+      Entry entry = (Entry) record;
+      return padded(entry.key, entry.value == null ? KEY_BYTES + VALUE_BYTES : KEY_BYTES);
     }
 
     @Override
