@@ -62,7 +62,12 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "produce": ("IdempotentProduce",),
         "reassignment": ("Reassignment",),
         "replication": ("Replication", "ReplicationFailingDisk"),
-        "runtime": ("CoordinatorGroups", "CoordinatorStore", "CoordinatorTransactions"),
+        "runtime": (
+            "CoordinatorGroups",
+            "CoordinatorStore",
+            "CoordinatorTasks",
+            "CoordinatorTransactions",
+        ),
         "sessions": ("FetchSessionCache", "FetchSessions"),
         "share": ("SharePartition",),
         "storage": ("LogStorage",),

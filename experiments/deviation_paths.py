@@ -185,6 +185,12 @@ MUTANTS: dict[str, tuple[str, str, tuple[str, ...], dict[str, str]]] = {
     ),
     "KAFKA-20845": ("runtime/large-1b", "runtime/mutant-empty-flush", (), {}),
     "KAFKA-19274": ("runtime/deletion-1b", "runtime/mutant-deletion-in-epoch", (), {}),
+    "KAFKA-19857": (
+        "runtime/executor-2b",
+        "runtime/mutant-unload-stops-at-task",
+        (),
+        {},
+    ),
     "KAFKA-20734": ("transaction/v2-outages", "transaction/boundary-leaderless", (), {}),
     "KAFKA-19446": ("transaction/errors-v2", "transaction/mutant-outdated-marker", (), {}),
     "KAFKA-20090": (

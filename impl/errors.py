@@ -112,6 +112,10 @@ class IllegalStateException(KafkaException):
     """A rule of the protocol's own bookkeeping is broken (java.lang.IllegalStateException)."""
 
 
+class RejectedExecutionException(KafkaException):
+    """Nobody wants the task any more (java.util.concurrent.RejectedExecutionException)."""
+
+
 class IllegalArgumentException(KafkaException):
     """A caller passed a value outside the method's domain (java.lang.IllegalArgumentException)."""
 

@@ -98,6 +98,16 @@ OutOfSyncIsNoticed ==
          => state'[b] # "ACTIVE" \/ shard'[b].written = Len(log'[b])]_vars
 
 (***************************************************************************)
+(* What must come under FairSpec, where no time-out helps.                 *)
+(***************************************************************************)
+\* Who waits is answered by a watermark, a failure or an unload.
+Waits(w) == w \in DOMAIN answers /\ answers[w] = "none"
+WaitingEnds == \A w \in 1..MaxWrites : Waits(w) ~> ~Waits(w)
+
+\* An open batch is flushed though no further write comes (KAFKA-19826).
+BatchesAreFlushed == \A b \in Brokers : shard[b].batch # <<>> ~> shard[b].batch = <<>>
+
+(***************************************************************************)
 (* Situations worth being in.                                              *)
 (***************************************************************************)
 OpenBatchBehindUncommitted ==

@@ -465,13 +465,16 @@ RunElection(b, e) ==
 
 \* CoordinatorRuntime.scheduleUnloadOperation. It asks the partition nothing (KAFKA-20115).
 MayUnload(b) == TRUE
+
+\* DeferredEventQueue.failAll, failCurrentBatch: all that wait hear NOT_COORDINATOR.
+AnsweredByUnload(b) == WaitingIn(shard[b])
 RunResignation(b, e) ==
   /\ IF (e = 0 \/ tenure[b] < e) /\ state[b] # "NONE" /\ MayUnload(b)
      THEN /\ state' = [state EXCEPT ![b] = "NONE"]
           /\ tenure' = [tenure EXCEPT ![b] = 0]
           /\ shard' = [shard EXCEPT ![b] = FreshShard]
           /\ listener' = [listener EXCEPT ![b] = NoListener]
-          /\ answers' = Answered(answers, WaitingIn(shard[b]), "error")
+          /\ answers' = Answered(answers, AnsweredByUnload(b), "error")
      ELSE UNCHANGED <<state, tenure, shard, listener, answers>>
   /\ UNCHANGED loads
 
@@ -485,7 +488,8 @@ RunRole(b) ==
 \* The loader has read the log to its end; CompleteLoad. Kafka's event names the partition alone:
 \* it may be of a load that an earlier context began (the model `boundary-stale-load`).
 IsOfThisLoad(b, e) == \A later \in loads[b] : later <= e
-WhatWasLoaded(b, e) == IF IsOfThisLoad(b, e) THEN Loaded(log[b], hw[b]) ELSE FreshShard
+WatermarkOfLoad(b) == hw[b]
+WhatWasLoaded(b, e) == IF IsOfThisLoad(b, e) THEN Loaded(log[b], WatermarkOfLoad(b)) ELSE FreshShard
 TakesLoad(b, e) == state[b] = "LOADING" /\ IsOfThisLoad(b, e)
 
 \* A load that fails leaves its context FAILED, until the next election.
@@ -533,4 +537,19 @@ Next ==
   \/ \E b \in Brokers, e \in 1..MaxEpochs : CompleteLoad(b, e)
 
 Spec == Init /\ [][Next]_vars
+
+(***************************************************************************)
+(* A queued event runs, a load ends, and what is in the log is replicated. *)
+(* Nobody has to write, and no time-out has to be over.                    *)
+(***************************************************************************)
+Fairness ==
+  /\ \A b \in Brokers :
+       /\ WF_vars(\E result \in AppendResults : FlushBatch(b, result))
+       /\ WF_vars(\E offset \in 1..(2 * MaxWrites) : AdvanceWatermark(b, offset))
+       /\ WF_vars(Replicate(b))
+       /\ WF_vars(ApplyWatermark(b))
+       /\ WF_vars(RunRole(b))
+       /\ WF_vars(\E e \in 1..MaxEpochs : CompleteLoad(b, e))
+
+FairSpec == Spec /\ Fairness
 ===============================================================================

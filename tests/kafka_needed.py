@@ -24,6 +24,7 @@ DRIVEN = frozenset(
         "ConsumerTopics",
         "CoordinatorGroups",
         "CoordinatorStore",
+        "CoordinatorTasks",
         "CoordinatorTransactions",
         "DirectoryMove",
         "GroupMembership",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..errors import RejectedExecutionException
 from .coordinator_runtime import WriteOperation
 from .coordinator_shard import CoordinatorResult
 
@@ -44,6 +45,9 @@ class CoordinatorExecutor(Protocol):
     def is_scheduled(self, key: str) -> bool:
         """Whether a task with this key is under way: its result is not written."""
 
+    def cancel(self, key: str) -> None:
+        """Nobody wants the result of the task with this key."""
+
     def cancel_all(self) -> None:
         """Nobody wants any results."""
 
@@ -77,6 +81,15 @@ class CoordinatorExecutorImpl:
         """See `CoordinatorExecutor.is_scheduled`."""
         return key in self._tasks
 
+    @property
+    def scheduled(self) -> dict[str, TaskRunnable]:
+        """The tasks that are under way, by key."""
+        return {key: task.run for key, task in self._tasks.items()}
+
+    def cancel(self, key: str) -> None:
+        """See `CoordinatorExecutor.cancel`."""
+        self._tasks.pop(key, None)
+
     def cancel_all(self) -> None:
         """See `CoordinatorExecutor.cancel_all`."""
         self._tasks.clear()
@@ -97,7 +110,7 @@ class CoordinatorExecutorImpl:
 
     def _complete(self, task: _Task, result: object, error: Exception | None) -> CoordinatorResult:
         if self._tasks.get(task.key) is not task:
-            return CoordinatorResult()  # it was cancelled
+            raise RejectedExecutionException(f"the task {task.key} was overridden or cancelled")
         del self._tasks[task.key]
         return task.operation(result, error)
 

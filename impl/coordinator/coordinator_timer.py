@@ -1,6 +1,6 @@
 """Timers of a shard, each under a key: when one runs out, an operation of the shard is scheduled.
 
-Source: CoordinatorTimer and CoordinatorRuntime.EventBasedCoordinatorTimer.
+Source: CoordinatorTimer and CoordinatorTimerImpl (up to 4.2 EventBasedCoordinatorTimer).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..errors import Errors
+from ..errors import Errors, RejectedExecutionException
 from .coordinator_runtime import CoordinatorTimer, WriteOperation
 from .coordinator_shard import CoordinatorResult
 
@@ -80,16 +80,20 @@ class EventBasedCoordinatorTimer:
             self._schedule_write("Timeout", lambda _shard: self._run(task), self._retried(task))
 
     def _run(self, task: TimeoutTask) -> CoordinatorResult:
-        if self._tasks.get(task.key) is not task:
-            return CoordinatorResult()  # a request came first
-        result = task.operation()
-        if self._tasks.get(task.key) is task:
-            del self._tasks[task.key]
-        return result
+        if self._tasks.get(task.key) is not task:  # a request came first
+            raise RejectedExecutionException(f"the timer {task.key} was overridden or cancelled")
+        del self._tasks[task.key]
+        return task.operation()
 
     def _retried(self, task: TimeoutTask) -> Callable[[Exception | None, object], None]:
         def done(error: Exception | None, _response: object) -> None:
-            if error is not None and Errors.for_exception(error) not in _GONE:
+            if error is not None and _is_to_be_retried(error):
                 self.schedule(task.key, RETRY_BACKOFF_MS, task.operation)
 
         return done
+
+
+def _is_to_be_retried(error: Exception) -> bool:
+    if isinstance(error, RejectedExecutionException):
+        return False
+    return Errors.for_exception(error) not in _GONE

@@ -4,6 +4,7 @@ from conformance.systems.kafka.consumers import KafkaConsumerGroupSystem
 from conformance.systems.kafka.factory import KafkaFactory, of_version
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
+from conformance.systems.kafka.runtime_tasks import KafkaTasksSystem
 from conformance.systems.kafka.system import KafkaSystem
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "KafkaGroupSystem",
     "KafkaRuntimeSystem",
     "KafkaSystem",
+    "KafkaTasksSystem",
     "of_version",
 ]

@@ -28,6 +28,7 @@ from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.producer import KafkaProducerSystem
 from conformance.systems.kafka.reassignment import KafkaReassignmentSystem
 from conformance.systems.kafka.runtime import HAS_GROUPS, KafkaRuntimeSystem
+from conformance.systems.kafka.runtime_tasks import KafkaTasksSystem
 from conformance.systems.kafka.share import KafkaShareSystem
 from conformance.systems.kafka.storage import KafkaStorageSystem
 from conformance.systems.kafka.system import KafkaSystem
@@ -61,6 +62,7 @@ _OF_RUNTIME = (_RUNTIME, "CoordinatorTransactions")
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
 _PRODUCER = "TransactionManager"
+_TASKS = "CoordinatorTasks"
 _COMPACTION = "LogCompaction"
 _STORAGE = "LogStorage"
 _DIRECTORIES = "DirectoryMove"
@@ -73,6 +75,7 @@ _OF_ALL_RELEASES = (_TRANSACTIONAL_LOG, _STORAGE, _DIRECTORIES, _REASSIGNMENT, *
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
 _SIGNS: Final[Mapping[str, str]] = {
+    "Sessions": _TASKS,
     "MemberIds": _GROUPS,
     "MaxBatch": _RUNTIME,
     _OF_PRODUCE: _PRODUCE,
@@ -90,7 +93,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "GroupAssigns": _POSITIONS,
     "Shares": _TOPICS,
 }
-"""Constants that models of one specification have, and others do not."""
+"""Constants that models of one specification have, and others do not; an extension's come first."""
 
 _METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
     "TruncateOnFetch": None,  # the newest that the release has in production
@@ -184,7 +187,7 @@ class KafkaFactory:
 
     def __call__(self, constants: Mapping[str, Value]) -> KafkaDriven:
         """A system for these constants. UserError if Kafka does not run that protocol."""
-        signs = [_SIGNS[name] for name in constants if name in _SIGNS]
+        signs = [of for sign, of in _SIGNS.items() if sign in constants]
         specification = signs[0] if signs else _REPLICATION
         reason = self.cannot_take(specification, constants)
         if reason:
@@ -250,7 +253,7 @@ class KafkaFactory:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
         if specification == _RUNTIME_OF_GROUPS or HAS_GROUPS in constants:
             return self._without_runtime() or self._with_other_group_records()
-        if specification in (*_OF_RUNTIME, _MIXED_GROUPS):
+        if specification in (*_OF_RUNTIME, _TASKS, _MIXED_GROUPS):
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
@@ -470,6 +473,7 @@ _AllBridged = (
 _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     **dict.fromkeys(_OF_RUNTIME, (KafkaRuntimeSystem, _RUNTIME_COMMANDS)),
+    _TASKS: (KafkaTasksSystem, _RUNTIME_COMMANDS),
     _PRODUCE: (KafkaProduceSystem, _PRODUCE_COMMANDS),
     _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
     _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),

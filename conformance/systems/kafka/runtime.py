@@ -27,9 +27,10 @@ HAS_GROUPS = "FirstEpoch"
 """The constant that only models of a runtime with groups have."""
 
 _HAS_TRANSACTIONS = "Producers"
-_KEYS = ("k1", "k2")
+_HAS_SESSIONS = "Sessions"
+KEYS = ("k1", "k2")
 _NO_BROKER = "none"
-_STEPS: BridgeSteps = MappingProxyType(
+STEPS: BridgeSteps = MappingProxyType(
     {
         "Write": ("runtime_write", ("broker", "kind", "result")),
         "TransactionalWrite": ("runtime_write", ("broker", "producer", "kind", "result")),
@@ -82,7 +83,13 @@ class _BridgeShard(msgspec.Struct, frozen=True, array_like=True):
     deferred: tuple[tuple[int, tuple[int, ...]], ...]
 
 
-class _BridgeRuntime(msgspec.Struct, frozen=True, array_like=True):
+_BridgeTimers = tuple[
+    tuple[tuple[str, int], ...], tuple[int, ...], tuple[tuple[int, str, int], ...]
+]
+"""By key kind and value of its timer, late events by key, and the writes of timers that wait."""
+
+
+class BridgeRuntime(msgspec.Struct, frozen=True, array_like=True):
     """A broker as the bridge writes it: RuntimeBroker.java."""
 
     log: tuple[tuple[Any, int, int, bool, int, int, bool], ...]
@@ -93,6 +100,8 @@ class _BridgeRuntime(msgspec.Struct, frozen=True, array_like=True):
     loads: tuple[int, ...]
     shard: _BridgeShard | None
     listener: tuple[str, int]
+    timers: _BridgeTimers
+    executor: tuple[str, int, int]
 
 
 class _BridgePartition(msgspec.Struct, frozen=True, array_like=True):
@@ -102,14 +111,23 @@ class _BridgePartition(msgspec.Struct, frozen=True, array_like=True):
     epoch: int
     deleted: bool
     answers: tuple[str, ...]
-    brokers: tuple[_BridgeRuntime, ...]
+    brokers: tuple[BridgeRuntime, ...]
 
 
 _as_view = msgspec.json.Decoder(_BridgePartition).decode
 
 
+ReadBroker = Callable[[BridgedShards, BridgeRuntime], Value]
+"""Reads a variable of a broker."""
+
+
 @cache
-def _observed(shards: BridgedShards, names: tuple[str, ...], text: bytes) -> Observation:
+def _observed(
+    shards: BridgedShards,
+    variables: tuple[tuple[str, ReadBroker], ...],
+    names: tuple[str, ...],
+    text: bytes,
+) -> Observation:
     view = _as_view(text)
     return Observation(
         {
@@ -124,13 +142,13 @@ def _observed(shards: BridgedShards, names: tuple[str, ...], text: bytes) -> Obs
                         for broker, seen in zip(names, view.brokers, strict=True)
                     }
                 )
-                for name, of in _OF_BROKER.items()
+                for name, of in variables
             },
         }
     )
 
 
-def _log(shards: BridgedShards, broker: _BridgeRuntime) -> Value:
+def _log(shards: BridgedShards, broker: BridgeRuntime) -> Value:
     return tuple(
         Fn(_record(shards, entry[:5]) | {"epoch": entry[5], "last": entry[6]})
         for entry in broker.log
@@ -145,7 +163,7 @@ def _record(shards: BridgedShards, entry: _Entry) -> dict[Value, Value]:
     return seen
 
 
-def _shard(shards: BridgedShards, broker: _BridgeRuntime) -> Value:
+def _shard(shards: BridgedShards, broker: BridgeRuntime) -> Value:
     """Nobody asks a shard that is not active; a fresh one stands for it."""
     shard = broker.shard
     if shard is None:
@@ -179,7 +197,7 @@ def _fresh(empty: Value) -> Value:
     )
 
 
-_OF_BROKER: Mapping[str, Callable[[BridgedShards, _BridgeRuntime], Value]] = MappingProxyType(
+_OF_BROKER: Mapping[str, ReadBroker] = MappingProxyType(
     {
         "log": _log,
         "hw": lambda _, broker: broker.hw,
@@ -198,7 +216,7 @@ _OF_BROKER: Mapping[str, Callable[[BridgedShards, _BridgeRuntime], Value]] = Map
 
 
 def _store(values: list[int]) -> Value:
-    return make_function(dict(zip(_KEYS, values, strict=True)))
+    return make_function(dict(zip(KEYS, values, strict=True)))
 
 
 def _stored(entry: Sequence[Value], _write: int) -> Mapping[Value, Value]:
@@ -225,7 +243,7 @@ _GROUPS = BridgedShards(runtime_groups.record, runtime_groups.memory, runtime_gr
 
 
 _SHARDS: Mapping[str, BridgedShards] = MappingProxyType(
-    {"groups": _GROUPS, "transactions": _TRANSACTIONS, "values": _STORE}
+    {"groups": _GROUPS, "sessions": _STORE, "transactions": _TRANSACTIONS, "values": _STORE}
 )
 """By the name that the bridge knows them by."""
 
@@ -233,7 +251,9 @@ _SHARDS: Mapping[str, BridgedShards] = MappingProxyType(
 def _kind_of(constants: Mapping[str, Value]) -> str:
     if HAS_GROUPS in constants:
         return "groups"
-    return "transactions" if _HAS_TRANSACTIONS in constants else "values"
+    if _HAS_TRANSACTIONS in constants:
+        return "transactions"
+    return "sessions" if constants.get(_HAS_SESSIONS) is True else "values"
 
 
 class KafkaRuntimeSystem(BridgedSystem):
@@ -241,10 +261,17 @@ class KafkaRuntimeSystem(BridgedSystem):
 
     variables = ("leader", "epoch", "deleted", *_OF_BROKER, "answers")
 
-    def __init__(self, channel: AdapterChannel, constants: Mapping[str, Value]) -> None:
+    def __init__(
+        self,
+        channel: AdapterChannel,
+        constants: Mapping[str, Value],
+        steps: BridgeSteps = STEPS,
+        more: Mapping[str, ReadBroker] = MappingProxyType({}),
+    ) -> None:
         self._shards = _kind_of(constants)
-        observed = partial(_observed, _SHARDS[self._shards])
-        super().__init__(channel, constants, _STEPS, "runtime_view", observed)
+        variables = (*_OF_BROKER.items(), *more.items())
+        observed = partial(_observed, _SHARDS[self._shards], variables)
+        super().__init__(channel, constants, steps, "runtime_view", observed)
         self._max_batch = constants["MaxBatch"]
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
@@ -257,3 +284,7 @@ class KafkaRuntimeSystem(BridgedSystem):
                 "shards": self._shards,
             },
         )
+
+    def read_log(self, broker: str, epoch: int) -> None:
+        """Beyond the model's steps: a load reads the log, and its event waits for CompleteLoad."""
+        self._run("runtime_read_log", {"broker": self._argument(broker), "epoch": epoch})

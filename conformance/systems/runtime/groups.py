@@ -123,6 +123,9 @@ class _NoExecutor:
         """Never."""
         return False
 
+    def cancel(self, _key: str, /) -> None:
+        """There is nothing to cancel."""
+
     def cancel_all(self) -> None:
         """There is nothing to cancel."""
 

@@ -161,6 +161,14 @@ def _writes(deferred: Iterable[DeferredEvent]) -> frozenset[int]:
     return frozenset(map(_write_of, deferred))
 
 
+@dataclass(frozen=True, slots=True)
+class WriteNumber:
+    """The response of a write that gets its number when its event runs, as those of timers do."""
+
+    number: int
+
+
 def _write_of(deferred: DeferredEvent) -> int:
-    """An event's name is the number of its write."""
-    return int(deferred.event.name)
+    """An event's name is the number of its write, unless its response says it."""
+    response = deferred.response
+    return response.number if isinstance(response, WriteNumber) else int(deferred.event.name)

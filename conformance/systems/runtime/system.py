@@ -106,7 +106,7 @@ class RuntimeSystem(RewindingSystem):
         self._shard = self._model_shard()
         self._leader, self._epoch, self._deleted = _NO_BROKER, 0, False
         self._answers: list[str] = []
-        self._brokers = {name: self._broker() for name in self._names}
+        self._brokers = {name: self._broker(name) for name in self._names}
 
     def _model_shard(self) -> ModelShard:
         if self._has_groups:
@@ -114,7 +114,7 @@ class RuntimeSystem(RewindingSystem):
         stores = TransactionalValues if self._has_transactions else StoredValues
         return stores(self._max_batch)
 
-    def _broker(self) -> RuntimeBroker:
+    def _broker(self, _name: str) -> RuntimeBroker:
         replica = Replica(self._shard.max_message_bytes)
         events, timer = QueuedEvents(), PendingTimeouts()
         loads = PendingLoads(replica, lambda: tenure_of(broker))
@@ -258,8 +258,3 @@ class RuntimeSystem(RewindingSystem):
         broker = self._of(name)
         broker.loads.end(epoch)
         broker.events.run("CompleteLoad")
-
-
-def create(constants: Mapping[str, Value]) -> RuntimeSystem:
-    """The system for a model's constants."""
-    return RuntimeSystem(constants)

@@ -32,6 +32,7 @@ SEEN = {
         "full-batch-waits",
         "KAFKA-20634",
         "KAFKA-19274",
+        "KAFKA-19857",
         "marker-out-of-sync",
     },
     "4.4.0": {"stale-load", "marker-out-of-sync"},
@@ -45,7 +46,9 @@ ACTIVE = (("Elect", "b1"), ("RunRole", "b1"), ("CompleteLoad", "b1", 1))
 def driven(context: Context) -> Iterator[KafkaRuntimeSystem]:
     """One broker of the newest release, to be driven by hand."""
     jars_or_skip(NEWEST)
-    model = with_constants(one_model("runtime/batches-1b"), {"Kinds": '{"put", "two", "large"}'})
+    model = with_constants(
+        one_model("runtime/batches-1b"), {"Kinds": '{"put", "two", "large", "nothing"}'}
+    )
     bench = workbench(context, model, f"kafka-{NEWEST}", with_graph=False)
     system = bench.make_system()
     assert isinstance(system, KafkaRuntimeSystem)
@@ -182,6 +185,41 @@ def test_the_next_election_does_not_help(group: KafkaRuntimeSystem) -> None:
     seen = after(group, *ACTIVE, *first, *second, ("CompleteLoad", "b1", 1), *again)
 
     assert seen["state"]["b1"] == "FAILED"
+
+
+def test_a_watermark_beyond_what_is_written_leaves_a_committed_write_unanswered(
+    driven: KafkaRuntimeSystem,
+) -> None:
+    """runtime/boundary-dropped-watermark, with a batch that two records fill."""
+    two, thrown = ("Write", "b1", "two", "appended"), ("Write", "b1", "two", "thrown")
+    to_the_end = (("AdvanceWatermark", "b1", 4), ("ApplyWatermark", "b1"))
+
+    seen = after(driven, *ACTIVE, two, thrown, *to_the_end)
+
+    assert (seen["hw"]["b1"], len(seen["log"]["b1"])) == (4, 4)
+    assert (seen["shard"]["b1"]["written"], seen["shard"]["b1"]["committed"]) == (2, 0)
+    assert seen["answers"] == ("none", "error")
+    with pytest.raises(ActionRefused, match="HighWatermarkUpdate"):
+        driven.apply(Action("ApplyWatermark", ("b1",)))
+
+
+def test_a_watermark_between_the_load_and_its_event_is_not_heard_of(
+    driven: KafkaRuntimeSystem,
+) -> None:
+    """runtime/boundary-unheard-watermark, where the shard is loaded anew as it is out of sync."""
+    two, thrown = ("Write", "b1", "two", "appended"), ("Write", "b1", "two", "thrown")
+    after(driven, *ACTIVE, thrown, two)
+
+    driven.read_log("b1", 1)
+    driven.apply(Action("AdvanceWatermark", ("b1", 4)))
+    driven.apply(Action("CompleteLoad", ("b1", 1)))
+    driven.apply(Action("Write", ("b1", "nothing", "appended")))
+
+    seen = driven.observe()
+    assert (seen["hw"]["b1"], seen["shard"]["b1"]["committed"]) == (4, 0)
+    assert seen["answers"][-1] == "none"
+    with pytest.raises(ActionRefused, match="HighWatermarkUpdate"):
+        driven.apply(Action("ApplyWatermark", ("b1",)))
 
 
 def test_a_step_without_its_event_is_refused(driven: KafkaRuntimeSystem) -> None:

@@ -28,8 +28,20 @@ _PARTS = MappingProxyType(
         "isActive(": {"answers"},
         "hasOpenBatch(": {"batch"},
         "deleteTopic(": {"deletes"},
+        "offload(": {"offloads", "writes", "writing"},
     }
 )
+_OF_RUNTIME: Mapping[str, str] = MappingProxyType(
+    {
+        "Operate": "Write",
+        "Flush": "FlushBatch",
+        "BecomeLeader": "Elect",
+        "Delete": "DeleteTopic",
+        "HandleRole": "RunRole",
+        "EndLoad": "CompleteLoad",
+    }
+)
+"""By action of CoordinatorTasks, the one of the runtime that it takes."""
 _NO_EPOCH = 0
 _SMALL, _TWO, _LARGE = "4", "400", "KEY_BYTES * RECORDS_OF_A_BATCH"
 
@@ -54,6 +66,9 @@ class RuntimeScene(JUnitScene):
                 for broker in expected:
                     if expected[broker] != actual.get(broker):
                         return cls(scene, str(broker), constants.get("MaxBatch", "1"))
+        if any(name == "answers" for name, _, _ in scene.differing()):
+            (broker, *_) = scene.action(len(scene) - 1).args
+            return cls(scene, str(broker), constants.get("MaxBatch", "1"))
         raise Unsayable("nothing differs at its end that the runtime shows to others")
 
     @property
@@ -64,7 +79,7 @@ class RuntimeScene(JUnitScene):
     # ---- steps -------------------------------------------------------------------------------
 
     def _step(self, number: int) -> None:
-        action = self.scene.action(number)
+        action = self._action(number)
         if action.name == "Elect":
             self._elect(number, action)
         elif self._is_deletion(number):
@@ -91,6 +106,10 @@ class RuntimeScene(JUnitScene):
         else:
             raise Unsayable(f"it has no words for the step {action}")
 
+    def _action(self, number: int) -> Action:
+        action = self.scene.action(number)
+        return Action(_OF_RUNTIME.get(action.name, action.name), action.args)
+
     def _is_as_led(self, number: int, action: Action) -> bool:
         """Whether the log answers a flush as its leadership says."""
         leads = self.scene.value(number, "leader") == self.broker
@@ -113,13 +132,20 @@ class RuntimeScene(JUnitScene):
         self.lines.add(f"{answer}deleteTopic({self.scene.value(number - 1, 'epoch')});")
 
     def _is_deletion(self, number: int) -> bool:
-        return self.scene.action(number).name == "DeleteTopic"
+        return self._action(number).name == "DeleteTopic"
 
     def _write(self, kind: str, result: str) -> None:
         if kind == "parts":
             raise Unsayable("a write in it is not atomic")
         method = "writeDirectly" if kind in ("direct", "large") else "write"
-        self._append(f"{method}({self._entries(kind)})", result)
+        entries = self._entries(kind)
+        call = "offload()" if kind == "offload" else f"{method}({entries})"
+        if self.writes not in self._unlike():
+            self._append(call, result)
+        elif result == "appended":
+            self.lines.add(f"CompletableFuture<Integer> answer{self.writes} = {call};")
+        else:
+            raise Unsayable("an append fails in it")
 
     def _entries(self, kind: str) -> str:
         """The records of the next write, as arguments."""
@@ -127,6 +153,7 @@ class RuntimeScene(JUnitScene):
         number = self.writes
         records = {
             "nothing": (),
+            "offload": (),
             "two": (f'"k1", {number}, {_TWO}', f'"k2", {number}, {_TWO}'),
             "delete": ('"k1", null, 0',),
             "large": (f'"k1", {number}, {_LARGE}',),
@@ -144,7 +171,19 @@ class RuntimeScene(JUnitScene):
 
     # ---- the end -----------------------------------------------------------------------------
 
+    def _unlike(self) -> list[int]:
+        """The writes that should have an answer at the end, and have none."""
+        return [
+            number
+            for name, expected, actual in self.scene.differing()
+            if name == "answers" and isinstance(expected, tuple) and isinstance(actual, tuple)
+            for number, (wanted, seen) in enumerate(zip(expected, actual, strict=True), 1)
+            if wanted != seen == "none"
+        ]
+
     def _then(self) -> Iterator[str]:
+        for number in self._unlike():
+            yield f'assertTrue(answer{number}.isDone(), "write {number} is answered");'
         for name, expected, actual in self.scene.differing():
             if name in _ASSERTED and isinstance(expected, Fn) and isinstance(actual, Fn):
                 wanted, seen = expected[self.broker], actual[self.broker]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+import pytest
+
 from impl.coordinator.coordinator_executor import CoordinatorExecutorImpl
 from impl.coordinator.coordinator_shard import CoordinatorResult
 from impl.coordinator.group.messages import ConsumerGroupHeartbeatResponse
@@ -18,7 +20,7 @@ from impl.coordinator.group.regular_expressions import (
     ResolvedRegularExpression,
     resolve_regular_expressions,
 )
-from impl.errors import Errors
+from impl.errors import Errors, RejectedExecutionException
 from tests.unit.impl.coordinator.test_consumer_groups import IDS, Coordinator, part
 
 BOTH = {part(number, topic) for number in (0, 1) for topic in ("t", "u")}
@@ -177,7 +179,8 @@ def test_a_result_that_was_cancelled_is_not_written() -> None:
     executor.submitted.popleft()()
     executor.tasks.cancel_all()
     executor.schedule(lambda: 2)
-    executor.writes.popleft()()
+    with pytest.raises(RejectedExecutionException):
+        executor.writes.popleft()()
 
     assert not executor.results
     assert executor.tasks.is_scheduled("key")

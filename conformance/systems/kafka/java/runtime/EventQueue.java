@@ -26,8 +26,22 @@ final class EventQueue implements InvocationHandler {
             .filter(queued -> isNamed(queued, prefix))
             .findFirst()
             .orElseThrow(() -> new Broker.Refused("no event " + prefix + " is queued"));
+    runThis(event);
+  }
+
+  /** Runs an event that is queued. */
+  void runThis(Object event) {
     events.remove(event);
     runNow(event);
+  }
+
+  int size() {
+    return events.size();
+  }
+
+  /** The event that stands last. */
+  Object newest() {
+    return events.getLast();
   }
 
   /** Runs all events whose names begin so, oldest first, one at least. */

@@ -7,10 +7,12 @@ import java.lang.reflect.Type;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.function.Supplier;
@@ -36,7 +38,9 @@ final class RuntimeBroker {
   private final Virtual.Clock clock;
   private final EventQueue events = new EventQueue();
   private final GroupTimers timers = new GroupTimers();
+  private final LaterEvents later = new LaterEvents(events, timers);
   private final PendingLoads loads;
+  private final Set<Integer> logsRead = new HashSet<>();
   private final List<Role> roles = new ArrayList<>();
   private final List<LedPartition.Record> serialized = new ArrayList<>();
   private final List<LedPartition.Record> batchContents = new ArrayList<>();
@@ -99,7 +103,7 @@ final class RuntimeBroker {
       case "Compression" -> COMPRESSION;
       case "CoordinatorMetrics" -> METRICS;
       case "CoordinatorRuntimeMetrics" -> Kafka.play(raw, (proxy, method, arguments) -> null);
-      case "ExecutorService" -> Kafka.play(ExecutorService.class, (proxy, method, arguments) -> null);
+      case "ExecutorService" -> Kafka.play(ExecutorService.class, (proxy, method, arguments) -> submit(method.getName(), arguments));
       default -> null;
     };
   }
@@ -108,6 +112,13 @@ final class RuntimeBroker {
       Kafka.call(Kafka.callStatic(Kafka.type("Compression"), "gzip"), "build");
   private static final Object METRICS =
       Kafka.make(Kafka.type("org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics"));
+
+  private Object submit(String method, Object[] arguments) {
+    if (method.equals("submit")) {
+      later.submit(context(), (Runnable) arguments[0]);
+    }
+    return null;
+  }
 
   private Object serialize(String method, Object record) {
     if (method.equals("serializeKey")) {
@@ -170,7 +181,7 @@ final class RuntimeBroker {
   void flush(String result) {
     partition.expect(result);
     for (TimerTask task : timers.pending()) {
-      if (!isTimeOut(task) && !Kafka.has(task, "val$key")) { // those with a key are the shard's own
+      if (!isTimeOut(task) && !LaterEvents.isOfShard(task)) {
         timers.fire(task);
       }
     }
@@ -184,13 +195,43 @@ final class RuntimeBroker {
   /** Whether the write was made here and its time is over now. */
   boolean timeOut(int number) {
     for (TimerTask task : timers.pending()) {
-      if (isTimeOut(task) && String.valueOf(number).equals(Kafka.get(Kafka.get(task, "event"), "name"))) {
+      if (isTimeOut(task) && later.number(Kafka.get(task, "event")) == number) {
         timers.fire(task);
         events.run("OperationTimeout");
         return true;
       }
     }
     return false;
+  }
+
+  /** The time of a key's timer is over: its event is queued. */
+  void fire(String key) {
+    later.fire(context(), key);
+  }
+
+  /** Runs the event of a key's timer, which is the write of that number. */
+  CompletableFuture<?> runTimeout(String key, int number, String result) {
+    partition.expect(result);
+    return later.runTimeout(context(), key, number);
+  }
+
+  void runLateTimeout(String key) {
+    later.runLateTimeout(context(), key);
+  }
+
+  /** The pool runs what was submitted. */
+  void runTasks() {
+    later.runTasks();
+  }
+
+  /** Runs the event with the result of the task, which is the write of that number. */
+  CompletableFuture<?> completeTask(int number, String result) {
+    partition.expect(result);
+    return later.completeTask(context(), number);
+  }
+
+  void completeLateTask() {
+    later.completeLateTask(context());
   }
 
   void applyWatermark() {
@@ -214,8 +255,16 @@ final class RuntimeBroker {
     events.run(roles.remove(0).load ? "Load" : "UnloadCoordinator");
   }
 
-  void completeLoad(int epoch) {
+  /** The loader reads the log to its end; its event stays queued. */
+  void readLog(int epoch) {
     loads.end(epoch);
+    logsRead.add(epoch);
+  }
+
+  void completeLoad(int epoch) {
+    if (!logsRead.remove(epoch)) {
+      loads.end(epoch);
+    }
     events.run("CompleteLoad");
   }
 
@@ -230,7 +279,7 @@ final class RuntimeBroker {
     return context == null ? 0 : Math.max((int) Kafka.get(context, "epoch"), 0);
   }
 
-  /** [log, high watermark, roles, state, tenure, loads, shard, listener]. */
+  /** [log, high watermark, roles, state, tenure, loads, shard, listener, timers, executor]. */
   void view(JsonGenerator out) throws IOException {
     Object context = context();
     String state = context == null ? "INITIAL" : Kafka.get(context, "state").toString();
@@ -254,6 +303,7 @@ final class RuntimeBroker {
       out.writeNull();
     }
     listener(out, context);
+    later.view(out, context);
     out.writeEndArray();
   }
 
@@ -351,14 +401,14 @@ final class RuntimeBroker {
   }
 
   /** The numbers of the writes among events, or collections of such (DeferredEventCollection). */
-  private static List<Integer> writes(Object event) {
+  private List<Integer> writes(Object event) {
     List<Integer> numbers = new ArrayList<>();
     if (event instanceof Collection<?> several) {
       several.forEach(one -> numbers.addAll(writes(one)));
     } else if (Kafka.has(event, "events")) {
       numbers.addAll(writes(Kafka.get(event, "events")));
     } else {
-      numbers.add(Integer.valueOf((String) Kafka.get(event, "name")));
+      numbers.add(later.number(event));
     }
     return numbers;
   }

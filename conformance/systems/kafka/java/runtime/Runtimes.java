@@ -49,7 +49,14 @@ final class Runtimes {
       case "runtime_elect" -> elect(command.get("broker").asInt());
       case "runtime_delete" -> delete();
       case "runtime_run_role" -> of(command).runRole();
+      case "runtime_read_log" -> of(command).readLog(command.get("epoch").asInt());
       case "runtime_complete_load" -> of(command).completeLoad(command.get("epoch").asInt());
+      case "runtime_fire" -> of(command).fire(command.get("key").asText());
+      case "runtime_run_timeout" -> runTimeout(of(command), command);
+      case "runtime_run_late_timeout" -> of(command).runLateTimeout(command.get("key").asText());
+      case "runtime_run_task" -> of(command).runTasks();
+      case "runtime_complete_task" -> completeTask(of(command), command);
+      case "runtime_complete_late_task" -> of(command).completeLateTask();
       case "runtime_view" -> {
         return view();
       }
@@ -89,7 +96,9 @@ final class Runtimes {
 
   private ShardKind kind(String shards) {
     if (!shards.equals("groups")) {
-      return shards.equals("transactions") ? new TransactionalStoreShard.Kind() : new StoreShard.Kind();
+      return shards.equals("transactions")
+          ? new TransactionalStoreShard.Kind()
+          : new StoreShard.Kind(shards.equals("sessions"));
     }
     if (group == null) {
       group = new CoordinatedGroup(log.topic().process);
@@ -110,6 +119,17 @@ final class Runtimes {
     String end = command.get("end").asText();
     clock.sleep(1);
     answers.add(of(command).complete(producer, end, answers.size() + 1, command.get("result").asText()));
+  }
+
+  private void runTimeout(RuntimeBroker broker, JsonNode command) {
+    clock.sleep(1);
+    int number = answers.size() + 1;
+    answers.add(broker.runTimeout(command.get("key").asText(), number, command.get("result").asText()));
+  }
+
+  private void completeTask(RuntimeBroker broker, JsonNode command) {
+    clock.sleep(1);
+    answers.add(broker.completeTask(answers.size() + 1, command.get("result").asText()));
   }
 
   private void timeOut(int write) {

@@ -9,7 +9,9 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.kafka.timeline.SnapshotRegistry;
 import org.apache.kafka.timeline.TimelineHashMap;
 
@@ -36,15 +38,24 @@ final class StoreShard implements InvocationHandler {
   /** A record; `bytes` is how long the value is, padded in front. */
   record Entry(String key, Integer value, int bytes) {}
 
-  private final TimelineHashMap<String, Integer> values;
+  static final int VALUE_BYTES = 4;
 
-  StoreShard(SnapshotRegistry registry) {
+  private final TimelineHashMap<String, Integer> values;
+  private final StoreSessions sessions;
+
+  /** `timed`: each value has a timer that deletes it. */
+  StoreShard(SnapshotRegistry registry, Object timer, Object executor, boolean timed) {
     values = new TimelineHashMap<>(registry, 2);
+    sessions = new StoreSessions(this, timer, executor, timed);
   }
 
   /** What a write of a kind does: its records; some kinds change the store at once. */
   private List<Entry> write(String kind, int number, int maxBatch) {
+    if (kind.equals("offload")) {
+      sessions.offload();
+    }
     List<Entry> entries = entries(kind, number, maxBatch);
+    sessions.follow(entries);
     if (changesMemoryItself(kind)) {
       entries.forEach(this::replay);
     }
@@ -55,14 +66,24 @@ final class StoreShard implements InvocationHandler {
   static List<Entry> entries(String kind, int number, int maxBatch) {
     List<Entry> entries = new ArrayList<>();
     switch (kind) {
-      case "nothing" -> {}
+      case "nothing", "offload" -> {}
       case "two" -> KEYS.forEach(key -> entries.add(new Entry(key, number, TWO_BYTES)));
       case "parts" -> List.of("k1", "k2", "k1").forEach(key -> entries.add(new Entry(key, number, 4)));
       case "delete" -> entries.add(new Entry("k1", null, 0));
       case "large" -> entries.add(new Entry("k1", number, KEY_BYTES * maxBatch));
-      default -> entries.add(new Entry("k1", number, 4));
+      default -> entries.add(new Entry("k1", number, VALUE_BYTES));
     }
     return entries;
+  }
+
+  /** The record that deletes a key's value, if it has one. */
+  List<Entry> deletion(String key) {
+    return values.containsKey(key) ? List.of(new Entry(key, null, 0)) : List.of();
+  }
+
+  /** The values now, in the order of KEYS. */
+  List<Integer> latest() {
+    return KEYS.stream().map(key -> orTombstone(values.get(key))).toList();
   }
 
   /** replayRecords = false. */
@@ -82,11 +103,13 @@ final class StoreShard implements InvocationHandler {
     return value == null ? TOMBSTONE : value;
   }
 
-  /** CoordinatorShard: of its methods those of records do something. */
+  /** CoordinatorShard: of its methods those of records and of its load do something. */
   @Override
   public Object invoke(Object proxy, Method method, Object[] arguments) {
-    if (method.getName().equals("replay")) {
-      replay((Entry) arguments[3]);
+    switch (method.getName()) {
+      case "replay" -> replay((Entry) arguments[3]);
+      case "onLoaded" -> sessions.load();
+      default -> {}
     }
     return null;
   }
@@ -109,23 +132,31 @@ final class StoreShard implements InvocationHandler {
   static class Kind implements ShardKind {
     static final String PACKAGE = "org.apache.kafka.coordinator.common.runtime.";
 
-    /** A fresh shard, whose structures belong to the registry. */
-    InvocationHandler shard(SnapshotRegistry registry) {
-      return new StoreShard(registry);
+    private final boolean timed;
+
+    Kind(boolean timed) {
+      this.timed = timed;
+    }
+
+    /** A fresh shard of what the runtime gave its builder, by the builder's methods. */
+    InvocationHandler shard(Map<String, Object> given) {
+      return new StoreShard(registry(given), given.get("withTimer"), given.get("withExecutor"), timed);
+    }
+
+    static SnapshotRegistry registry(Map<String, Object> given) {
+      return (SnapshotRegistry) given.get("withSnapshotRegistry");
     }
 
     @Override
     public Object builder() {
-      SnapshotRegistry[] registry = new SnapshotRegistry[1];
+      Map<String, Object> given = new HashMap<>();
       return Kafka.play(
           Kafka.type(PACKAGE + "CoordinatorShardBuilder"),
           (proxy, method, arguments) -> {
             if (method.getName().equals("build")) {
-              return Kafka.play(Kafka.type(PACKAGE + "CoordinatorShard"), shard(registry[0]));
+              return Kafka.play(Kafka.type(PACKAGE + "CoordinatorShard"), shard(given));
             }
-            if (arguments[0] instanceof SnapshotRegistry given) {
-              registry[0] = given;
-            }
+            given.put(method.getName(), arguments[0]);
             return proxy;
           });
     }
@@ -147,9 +178,11 @@ final class StoreShard implements InvocationHandler {
       return Kafka.make(Kafka.type(PACKAGE + "CoordinatorResult"), entries, number, null, replay, atomic);
     }
 
+    /** A tombstone is as long as a value: its key has what a value would have. */
     @Override
     public byte[] key(Object record) {
-      return padded(((Entry) record).key, KEY_BYTES);
+      Entry entry = (Entry) record;
+      return padded(entry.key, entry.value == null ? KEY_BYTES + VALUE_BYTES : KEY_BYTES);
     }
 
     @Override

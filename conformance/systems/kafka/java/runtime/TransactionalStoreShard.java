@@ -101,9 +101,13 @@ final class TransactionalStoreShard implements InvocationHandler {
 
   /** Shards of this kind. */
   static final class Kind extends StoreShard.Kind {
+    Kind() {
+      super(false);
+    }
+
     @Override
-    InvocationHandler shard(SnapshotRegistry registry) {
-      return new TransactionalStoreShard(registry);
+    InvocationHandler shard(Map<String, Object> given) {
+      return new TransactionalStoreShard(registry(given));
     }
 
     @Override
