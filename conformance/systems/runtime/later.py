@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from conformance.systems.protocol import ActionRefused
@@ -164,8 +164,8 @@ class LaterWrites:
             return self._timer.running.get(event.source.key) is not event.source
         return self._executor.scheduled.get(TASK_KEY) is not event.source
 
-    def timers(self, keys: tuple[str, ...], waits: Callable[[int], bool]) -> Value:
-        """Timers by key, late events, and the writes of timers that wait for answers."""
+    def timers(self, keys: tuple[str, ...], waiting: Collection[int]) -> Value:
+        """Timers by key, late events, and the writes of timers among those that wait."""
         running = self._timer.running
         late = [event.source for event in self._queued if self._is_late(event)]
         of_timers = [task.key for task in late if isinstance(task, TimeoutTask)]
@@ -176,7 +176,7 @@ class LaterWrites:
                 "expiries": frozenset(
                     Fn({"write": event.number, "key": event.source.key, "of": _of(event.source)})
                     for event in self._ran
-                    if isinstance(event.source, TimeoutTask) and waits(event.number)
+                    if isinstance(event.source, TimeoutTask) and event.number in waiting
                 ),
             }
         )

@@ -66,16 +66,14 @@ class TasksSystem(RuntimeSystem):
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""
         later = self._later.items()
+        waiting = {n for n, answer in enumerate(self._answers, 1) if answer == "none"}
         return Observation(
             {
                 **super().observe(),
-                "timers": make_function({name: of.timers(KEYS, self._waits) for name, of in later}),
+                "timers": make_function({name: of.timers(KEYS, waiting) for name, of in later}),
                 "executor": make_function({name: of.executor() for name, of in later}),
             }
         )
-
-    def _waits(self, number: int) -> bool:
-        return self._answers[number - 1] == "none"
 
     # ---- writes ------------------------------------------------------------------------------
 
