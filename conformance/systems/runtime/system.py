@@ -28,7 +28,7 @@ from conformance.systems.runtime.partition import (
 from conformance.systems.runtime.store import StoredValues
 from conformance.systems.runtime.transactional import TransactionalValues
 from conformance.tla import Action, Value, make_function
-from impl.clock import MockClock
+from impl.clock import Clock, MockClock
 from impl.coordinator.coordinator_runtime import (
     Completion,
     CoordinatorRuntime,
@@ -66,6 +66,9 @@ class ModelShard(ShardView, Protocol):
         """What a write of that kind and number gives. Raises what its caller is told."""
 
 
+ShardMaker = Callable[[Clock], ModelShard]
+
+
 class RuntimeSystem(RewindingSystem):
     """Brokers whose events, appends, loads and watermarks wait for an action."""
 
@@ -77,10 +80,7 @@ class RuntimeSystem(RewindingSystem):
         if not isinstance(names, frozenset) or not isinstance(most, int):
             raise UserError("Brokers must be a set, MaxBatch a number.")
         self._names = sorted(map(str, names))
-        self._max_batch = most
-        # Of these shards only that of groups has members, and so a first epoch.
-        self._has_groups = "FirstEpoch" in constants
-        self._has_transactions = "Producers" in constants
+        self._make_shard = self._shard_maker(constants, most)
         self._actions: dict[str, Callable[..., None]] = {
             "Write": self._write,
             "TransactionalWrite": self._write_in_transaction,
@@ -103,16 +103,18 @@ class RuntimeSystem(RewindingSystem):
         """Empty logs that nobody leads."""
         self._rewinder.forget()
         self._clock = MockClock(0)
-        self._shard = self._model_shard()
+        self._shard = self._make_shard(self._clock)
         self._leader, self._epoch, self._deleted = _NO_BROKER, 0, False
         self._answers: list[str] = []
         self._brokers = {name: self._broker(name) for name in self._names}
 
-    def _model_shard(self) -> ModelShard:
-        if self._has_groups:
-            return CoordinatedGroup(self._clock)
-        stores = TransactionalValues if self._has_transactions else StoredValues
-        return stores(self._max_batch)
+    @staticmethod
+    def _shard_maker(constants: Mapping[str, Value], max_batch: int) -> ShardMaker:
+        # Of these shards only that of groups has members, and so a first epoch.
+        if "FirstEpoch" in constants:
+            return CoordinatedGroup
+        stores = TransactionalValues if "Producers" in constants else StoredValues
+        return lambda _clock: stores(max_batch)
 
     def _broker(self, _name: str) -> RuntimeBroker:
         replica = Replica(self._shard.max_message_bytes)

@@ -9,7 +9,7 @@ from conformance.systems.runtime.later import LaterWrites, ShardTimers
 from conformance.systems.runtime.observation import RuntimeBroker, tenure_of
 from conformance.systems.runtime.partition import PendingLoads, QueuedEvents, Replica
 from conformance.systems.runtime.store import KEYS, StoredSessions
-from conformance.systems.runtime.system import ModelShard, RuntimeSystem
+from conformance.systems.runtime.system import RuntimeSystem, ShardMaker
 from conformance.tla import Value, make_function
 from impl.coordinator.coordinator_runtime import CoordinatorRuntime
 
@@ -48,8 +48,9 @@ class TasksSystem(RuntimeSystem):
             "CompleteLateTask": lambda b: self._later[b].complete_task(is_late=True),
         }
 
-    def _model_shard(self) -> ModelShard:
-        return StoredSessions(self._max_batch)
+    @staticmethod
+    def _shard_maker(_constants: Mapping[str, Value], max_batch: int) -> ShardMaker:
+        return lambda _clock: StoredSessions(max_batch)
 
     def _broker(self, name: str) -> RuntimeBroker:
         replica = Replica(self._shard.max_message_bytes)
