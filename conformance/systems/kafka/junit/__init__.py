@@ -26,6 +26,7 @@ from conformance.systems.kafka.junit.membership import MembershipScene
 from conformance.systems.kafka.junit.mixed import MixedGroupScene
 from conformance.systems.kafka.junit.partition import PartitionScene
 from conformance.systems.kafka.junit.producer import ProducerScene
+from conformance.systems.kafka.junit.reassignment import ReassignmentScene
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
 from conformance.systems.kafka.junit.share import ShareScene
@@ -78,6 +79,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     """The scene that says the behaviour. Unsayable if there is none."""
     if "fetchState" in behaviour.variables and "unadded" not in behaviour.variables:
         return ReplicaScene.of(behaviour)
+    if "registration" in behaviour.variables and "alter" in behaviour.variables:
+        return ReassignmentScene.of(behaviour)
     if "rec" in behaviour.variables:
         return ShareScene.of(behaviour, constants)
     if "shard" in behaviour.variables:
