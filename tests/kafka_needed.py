@@ -48,12 +48,10 @@ WITHOUT_JUNIT = frozenset(
     {
         *("max-timestamp-deleted", "stable-below-start"),
         *("KAFKA-16599", "KAFKA-20253", "full-poll-keeps-fetch", "owned-partition-unknown"),
-        *("overtaken-epoch-answer", "records-read-late"),
     }
 )
 """Deviations of which no JUnit test is written: those of brokers at a port, and those of a classic
-consumer behind its group, whose calls stand still in the network while a test goes on, and those of
-a move between log directories, whose thread stands still between its own broker's answer and it."""
+consumer behind its group, whose calls stand still in the network while a test goes on."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

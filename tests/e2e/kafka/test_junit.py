@@ -23,7 +23,7 @@ from conformance.stages.story import read_story
 from conformance.story.behaviour import Behaviour, Step
 from conformance.systems.kafka.factory import KafkaFactory
 from conformance.systems.kafka.junit import LIBRARIES, class_name, junit_test, scene_of
-from conformance.tla import Action, Fn, find_tools, make_function
+from conformance.tla import Action, Fn, Value, find_tools, make_function
 from tests.kafka_needed import JUNIT_RELEASES, WITHOUT_JUNIT, jars_or_skip
 
 LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
@@ -122,14 +122,46 @@ def compacted_log_that_agrees() -> Behaviour:
     return Behaviour(("log", "lastData"), steps, observed, departs=True)
 
 
+def move_that_agrees() -> Behaviour:
+    """A record comes before a fetch is answered, another before an answer is processed."""
+    asked, idle = Fn({"type": "EpochRequest"}), Fn({"type": "None"})
+    steps = [
+        (None, 0, (0,), False, idle, -1),
+        (Action("AlterReplicaLogDirs", ("d2",)), 0, (0,), True, idle, -1),
+        (Action("TruncateToHighWatermark"), 0, (0,), True, idle, -1),
+        (Action("SendFetch"), 0, (0,), True, asked, -1),
+        (Action("AppendAsLeader"), 0, (0, 0), True, asked, -1),
+        (Action("HandleFetch"), 0, (0, 0), True, asked, -1),
+        (Action("ProcessFetchResponse"), 0, (0, 0), True, idle, -1),
+        (Action("BecomeFollower"), 1, (0, 0), True, idle, 1),
+        (Action("AddFetcher"), 1, (0, 0), True, idle, -1),
+        (Action("SendEpochRequest"), 1, (0, 0), True, asked, -1),
+        (Action("HandleEpochRequest"), 1, (0, 0), True, asked, -1),
+        (Action("AppendAsFollower", (1,)), 1, (0, 0, 1), True, asked, -1),
+        (Action("ProcessEpochResponse"), 1, (0, 0, 1), True, idle, -1),
+    ]
+    variables = ("directory", "fetchState", "leaderEpoch", "log", "moving", "channel", "unadded")
+    states = [
+        Step(action, ("d1", "Fetching", epoch, Fn({"current": log}), moving, channel, unadded))
+        for action, epoch, log, moving, channel, unadded in steps
+    ]
+    observed: dict[str, Value] = {
+        "directory": "d2",
+        "fetchState": "Truncating",
+        "log": Fn({"current": (0, 0)}),
+    }
+    return Behaviour(variables, tuple(states), observed, departs=True)
+
+
 @pytest.mark.parametrize(
     ("behaviour", "constants"),
     [
+        (move_that_agrees(), {}),
         (log_that_agrees(), {"SegmentRecords": "2"}),
         (compacted_log_that_agrees(), {"Replicas": '{"b1"}', "Leader": '"b1"'}),
     ],
 )
-def test_a_test_of_a_log_is_green_where_the_log_is_as_the_specification_has_it(
+def test_it_is_green_where_a_log_is_as_the_specification_has_it(
     behaviour: Behaviour, constants: Mapping[str, str], tmp_path: Path
 ) -> None:
     """These paths have steps that no finding on logs has."""

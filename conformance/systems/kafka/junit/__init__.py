@@ -21,6 +21,7 @@ from conformance.systems.kafka.junit.client import VARIABLES as OF_CLIENTS
 from conformance.systems.kafka.junit.client import ConsumerScene
 from conformance.systems.kafka.junit.compaction import CompactionScene
 from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
+from conformance.systems.kafka.junit.directory import DirectoryScene
 from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.membership import MembershipScene
 from conformance.systems.kafka.junit.mixed import MixedGroupScene
@@ -77,7 +78,9 @@ def junit_test(
 
 def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     """The scene that says the behaviour. Unsayable if there is none."""
-    if "fetchState" in behaviour.variables and "unadded" not in behaviour.variables:
+    if "unadded" in behaviour.variables:
+        return DirectoryScene.of(behaviour)
+    if "fetchState" in behaviour.variables:
         return ReplicaScene.of(behaviour)
     if "registration" in behaviour.variables and "alter" in behaviour.variables:
         return ReassignmentScene.of(behaviour)

@@ -100,7 +100,9 @@ class RuntimeScene(JUnitScene):
             self._append(f"writeInTransaction({producer}, {self._entries(str(kind))})", str(result))
         elif action.name == "CompleteTransaction":
             _, producer, end, result = action.args
-            self._append(f"completeTransaction({producer}, TransactionResult.{end})", str(result))
+            self.writes += 1
+            call = f"completeTransaction({producer}, TransactionResult.{end})"
+            self._append(call, str(result), "Void")
         elif action.name == "FlushBatch" and self._is_as_led(number, action):
             self.lines.add("flush();")
         else:
@@ -140,12 +142,7 @@ class RuntimeScene(JUnitScene):
         method = "writeDirectly" if kind in ("direct", "large") else "write"
         entries = self._entries(kind)
         call = "offload()" if kind == "offload" else f"{method}({entries})"
-        if self.writes not in self._unlike():
-            self._append(call, result)
-        elif result == "appended":
-            self.lines.add(f"CompletableFuture<Integer> answer{self.writes} = {call};")
-        else:
-            raise Unsayable("an append fails in it")
+        self._append(call, result)
 
     def _entries(self, kind: str) -> str:
         """The records of the next write, as arguments."""
@@ -160,9 +157,11 @@ class RuntimeScene(JUnitScene):
         }.get(kind, (f'"k1", {number}, {_SMALL}',))
         return ", ".join(f"new Entry({record})" for record in records)
 
-    def _append(self, call: str, result: str) -> None:
-        """A step that appends, with what comes of it."""
-        if result == "appended":
+    def _append(self, call: str, result: str, answer: str = "Integer") -> None:
+        """A step that appends, with what comes of it; its answer, if the end asks for it."""
+        if result == "appended" and self.writes in self._unlike():
+            self.lines.add(f"CompletableFuture<{answer}> answer{self.writes} = {call};")
+        elif result == "appended":
             self.lines.add(f"{call};")
         elif result == "thrown":
             self.lines.add(f"thrownAfterwards(() -> {call});")
