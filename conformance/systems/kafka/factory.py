@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -187,8 +187,7 @@ class KafkaFactory:
 
     def __call__(self, constants: Mapping[str, Value]) -> KafkaDriven:
         """A system for these constants. UserError if Kafka does not run that protocol."""
-        signs = [of for sign, of in _SIGNS.items() if sign in constants]
-        specification = signs[0] if signs else _REPLICATION
+        specification = specification_of(constants)
         reason = self.cannot_take(specification, constants)
         if reason:
             raise UserError(f"{self.name} cannot take this model: {reason}.")
@@ -333,6 +332,11 @@ class KafkaFactory:
         if release_of(self.version) >= _FIRST_RUNTIME:
             return ""
         return "before 4.0 its default coordinator is not CoordinatorRuntime"
+
+
+def specification_of(constants: Iterable[str]) -> str:
+    """The specification whose models have these constants, or the one that it extends."""
+    return next((of for sign, of in _SIGNS.items() if sign in constants), _REPLICATION)
 
 
 def of_version(text: str) -> SystemFactory:

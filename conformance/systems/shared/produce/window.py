@@ -9,7 +9,7 @@ from conformance.tla import Value
 
 SPECIFICATION: Final = "IdempotentProduce"
 """The root module that says what the actions are."""
-SIGN: Final = "MaxInFlight"
+SIGN: Final = "Window"
 """A constant that its models have, and others do not."""
 WINDOW: Final = 5
 """ProducerStateEntry.NUM_BATCHES_TO_RETAIN."""

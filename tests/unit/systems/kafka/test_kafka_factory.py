@@ -7,8 +7,21 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UserError
+from conformance.modelcheck.manifest import find_models
 from conformance.registry import load_factory
 from conformance.systems.kafka import KafkaFactory, of_version
+from conformance.systems.kafka.factory import specification_of
+from tests.kafka_needed import DRIVEN
+
+MODELS = find_models([])
+EXTENDED = {
+    "CoordinatorGroups": "CoordinatorStore",
+    "CoordinatorTransactions": "CoordinatorStore",
+    "ReplicationInterruptedFetches": "Replication",
+    "TransactionErrors": "Transactions",
+    "TransactionProducerIds": "Transactions",
+}
+"""Specifications whose models the system of another one takes."""
 
 
 def test_a_version_that_is_too_old_is_told_with_those_that_were_tried() -> None:
@@ -51,6 +64,14 @@ def test_it_takes_what_that_version_speaks(
 
     assert reason in told
     assert bool(told) is bool(reason)
+
+
+@pytest.mark.parametrize("specification", sorted(DRIVEN))
+def test_a_models_constants_tell_its_specification(specification: str) -> None:
+    """Two specifications may have a constant of one name: share partitions and producers have."""
+    told = {specification_of(model.constants) for model in MODELS if model.spec == specification}
+
+    assert told == {EXTENDED.get(specification, specification)}
 
 
 @pytest.mark.parametrize(
