@@ -94,7 +94,7 @@ def test_random_walks_agree_with_the_known_deviations(context: Context, model: s
 def test_the_table_of_deviations_is_what_the_runtime_does(context: Context, version: str) -> None:
     jars_or_skip(version)
 
-    shown = deviations(context, f"kafka-{version}", {"CoordinatorTransactions"})
+    shown = deviations(context, f"kafka-{version}", {"CoordinatorStore", "CoordinatorTransactions"})
 
     assert all(result.as_expected for result in shown)
     seen = [result for result in shown if result.presence is Presence.SEEN]
