@@ -21,6 +21,7 @@ from conformance.systems.external import AdapterChannel
 from conformance.systems.kafka import runtime_groups
 from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps
 from conformance.systems.protocol import Observation
+from conformance.systems.shared.shard import fresh_shard
 from conformance.tla import Fn, Value, make_function, make_record
 
 HAS_GROUPS = "FirstEpoch"
@@ -167,7 +168,7 @@ def _shard(shards: BridgedShards, broker: BridgeRuntime) -> Value:
     """Nobody asks a shard that is not active; a fresh one stands for it."""
     shard = broker.shard
     if shard is None:
-        return _fresh(shards.empty)
+        return fresh_shard(shards.empty)
     return Fn(
         {
             "memory": shards.memory(shard.memory),
@@ -179,20 +180,6 @@ def _shard(shards: BridgedShards, broker: BridgeRuntime) -> Value:
             "deferred": frozenset(
                 Fn({"at": at, "write": write}) for at, writes in shard.deferred for write in writes
             ),
-        }
-    )
-
-
-def _fresh(empty: Value) -> Value:
-    return Fn(
-        {
-            "memory": empty,
-            "snapshots": make_function({0: empty}),
-            "written": 0,
-            "committed": 0,
-            "batch": (),
-            "joined": frozenset(),
-            "deferred": frozenset(),
         }
     )
 

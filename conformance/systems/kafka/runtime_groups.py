@@ -10,27 +10,12 @@ from typing import Any
 
 import msgspec
 
+from conformance.systems.shared.shard import EMPTY_LOAD
 from conformance.tla import Value, make_function, make_record
 
 _PARTITION = (1, 0)
 _OFFSET_KEY = "p"
-_NO_KEYS = make_function({})
-_EMPTY: Mapping[str, Value] = {
-    "kind": "None",
-    "metadata": 0,
-    "members": _NO_KEYS,
-    "targets": 0,
-    "target": _NO_KEYS,
-    "statics": _NO_KEYS,
-    "owners": _NO_KEYS,
-    "helpers": frozenset(),
-    "attributes": _NO_KEYS,
-    "sharing": 0,
-    "offsets": _NO_KEYS,
-    "pending": _NO_KEYS,
-    "failed": "",
-}
-EMPTY: Value = make_record(**_EMPTY)
+EMPTY: Value = make_record(**EMPTY_LOAD)
 """A group that nobody has heard of (EmptyLoad)."""
 
 
@@ -95,7 +80,7 @@ def memory(sent: Any) -> Value:
     if state.offset >= 0:
         offset = make_record(value=state.offset, at=state.offset)
         fields["offsets"] = make_function({_OFFSET_KEY: offset})
-    return make_record(**{**_EMPTY, **fields})
+    return make_record(**{**EMPTY_LOAD, **fields})
 
 
 def _group(group: _DescribedGroup) -> dict[str, Value]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from conformance.systems.shared.shard import EMPTY_LOAD
 from conformance.tla import Value, make_function, make_record
 from impl.clock import Clock
 from impl.coordinator.coordinator_executor import TaskOperation, TaskRunnable
@@ -59,24 +60,6 @@ _PARTS: Mapping[RecordType, str] = MappingProxyType(
         RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: "Targets",
         RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: "Target",
         RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: "Current",
-    }
-)
-_NO_KEYS = make_function({})
-_EMPTY_LOAD: Mapping[str, Value] = MappingProxyType(
-    {
-        "kind": "None",
-        "metadata": 0,
-        "members": _NO_KEYS,
-        "targets": 0,
-        "target": _NO_KEYS,
-        "statics": _NO_KEYS,
-        "owners": _NO_KEYS,
-        "helpers": frozenset(),
-        "attributes": _NO_KEYS,
-        "sharing": 0,
-        "offsets": _NO_KEYS,
-        "pending": _NO_KEYS,
-        "failed": "",
     }
 )
 
@@ -133,7 +116,7 @@ class _NoExecutor:
 class CoordinatedGroup:
     """The group in a model; see `ModelShard`."""
 
-    empty: Value = make_record(**_EMPTY_LOAD)
+    empty: Value = make_record(**EMPTY_LOAD)
 
     def __init__(self, clock: Clock) -> None:
         self.max_message_bytes = _MAX_MESSAGE_BYTES
@@ -225,7 +208,7 @@ class CoordinatedGroup:
             number = stored.committed_offset
             entry = make_record(value=number, at=number)
             of_group["offsets"] = make_function({_OFFSET_KEY: entry})
-        return make_record(**{**_EMPTY_LOAD, **of_group})
+        return make_record(**{**EMPTY_LOAD, **of_group})
 
     def record(self, _batch: RecordBatch, record: Record) -> Mapping[Value, Value]:
         """See `ShardView.record`."""

@@ -12,6 +12,7 @@ from conformance.systems.runtime.partition import (
     QueuedEvents,
     Replica,
 )
+from conformance.systems.shared.shard import fresh_shard
 from conformance.tla import Fn, Value, make_function
 from impl.coordinator.coordinator_runtime import (
     CoordinatorBatch,
@@ -108,23 +109,9 @@ def shard_of(broker: RuntimeBroker) -> Value:
     """The shard while it is served; a fresh one otherwise: nobody asks a shard that is loaded."""
     context = broker.runtime.context
     if context is None or context.state is not CoordinatorState.ACTIVE:
-        return _fresh(broker.view.empty)
+        return fresh_shard(broker.view.empty)
     assert context.coordinator is not None, "an active context has a coordinator"
     return _shard(broker.view, context, context.coordinator)
-
-
-def _fresh(empty: Value) -> Value:
-    return Fn(
-        {
-            "memory": empty,
-            "snapshots": make_function({0: empty}),
-            "written": 0,
-            "committed": 0,
-            "batch": (),
-            "joined": frozenset(),
-            "deferred": frozenset(),
-        }
-    )
 
 
 def _shard(
