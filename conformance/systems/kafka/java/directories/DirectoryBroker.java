@@ -5,15 +5,15 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
-import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.message.FetchResponseData;
+import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.requests.FetchResponse;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.common.MetadataVersion;
 
 /**
@@ -75,13 +75,7 @@ final class DirectoryBroker {
   }
 
   private static void clear(Path directory) throws IOException {
-    if (Files.exists(directory)) {
-      try (Stream<Path> found = Files.walk(directory)) {
-        for (Path path : found.sorted(Comparator.reverseOrder()).toList()) {
-          Files.deleteIfExists(path);
-        }
-      }
-    }
+    Utils.delete(directory.toFile());
     Files.createDirectories(directory);
   }
 
