@@ -109,11 +109,11 @@ class DirectoryScene(JUnitScene):
     # ---- the end -----------------------------------------------------------------------------
 
     def _then(self) -> Iterator[str]:
-        said = [line for variable in self.scene.differing() for line in _assertions(*variable)]
-        if said:  # a partition that has failed unexpectedly differs in much else
+        lines = [line for variable in self.scene.differing() for line in _assertions(*variable)]
+        if lines:  # a partition that has failed unexpectedly differs in much else
             state = self.scene.value(len(self.scene) - 1, "fetchState")
             yield _assert(state == "Failed", "failed.contains(PARTITION)", "whether it has failed")
-        yield from said
+        yield from lines
 
 
 def _assertions(name: str, expected: Value, actual: Value) -> Iterator[str]:
