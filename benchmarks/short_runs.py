@@ -1,6 +1,8 @@
 """Processor seconds of TLC's short runs: each in a JVM of its own, and one after the other in one.
 
-The same models both ways, cold; verdicts, lengths and numbers of states must be equal.
+JVMs that are used again run without HotSpot's optimizing compiler, as the gate's do for short runs,
+and with it. The same models all three ways, cold; verdicts, lengths and numbers of states must be
+equal.
 
     python -m benchmarks.short_runs [MODEL...]
 """
@@ -17,6 +19,7 @@ from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.check import CheckOptions, check, check_models
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.result import CheckResult
+from conformance.modelcheck.tlc import TlcOptions
 
 SMALL = 500
 """Distinct states; of models that must fail nobody states how many there are."""
@@ -24,17 +27,19 @@ SMALL = 500
 
 def main() -> None:
     models = find_models(sys.argv[1:]) if sys.argv[1:] else small()
-    check_results, alone = measured(lambda options: check_models(models, options))
-    other, shared = measured(lambda options: [check(model, options) for model in models])
-    if list(map(told, check_results)) != list(map(told, other)):
-        sys.exit("the two differ")
-    print(
-        f"{len(models)} models, {sum(r.outcome.distinct_states or 0 for r in check_results):,} "
-        "states"
-    )
-    print(f"a JVM of its own for each   {shared:7.1f} s of processor time")
-    print(f"JVMs that are used again    {alone:7.1f} s")
-    print(f"saved for each model        {(shared - alone) / len(models):7.2f} s")
+    alone = measured(lambda options: [check(model, options) for model in models])
+    shared = measured(lambda options: check_models(models, options))
+    optimized = measured(lambda options: check_models(models, options), optimize=True)
+    if not told(alone[0]) == told(shared[0]) == told(optimized[0]):
+        sys.exit("they differ")
+    states = sum(result.outcome.distinct_states or 0 for result in shared[0])
+    print(f"{len(models)} models, {states:,} states: processor seconds, ratio")
+    for name, (_, seconds) in (
+        ("a JVM of its own for each", alone),
+        ("JVMs that are used again", shared),
+        ("the same, optimized", optimized),
+    ):
+        print(f"{name:26} {seconds:7.1f} {seconds / shared[1]:6.2f}")
 
 
 def small() -> list[Model]:
@@ -44,12 +49,13 @@ def small() -> list[Model]:
 
 
 def measured(
-    run: Callable[[CheckOptions], Sequence[CheckResult]],
+    run: Callable[[CheckOptions], Sequence[CheckResult]], *, optimize: bool | None = None
 ) -> tuple[Sequence[CheckResult], float]:
     """What the models came to, and the processor time of the JVMs."""
     before = used()
     with tempfile.TemporaryDirectory() as folder:
-        results = run(CheckOptions(cold=True, cache=Cache(Path(folder)), jobs=2))
+        tlc = TlcOptions(optimize=optimize)
+        results = run(CheckOptions(tlc=tlc, cold=True, cache=Cache(Path(folder)), jobs=2))
     return results, used() - before
 
 
@@ -59,9 +65,9 @@ def used() -> float:
     return children.ru_utime + children.ru_stime
 
 
-def told(result: CheckResult) -> tuple[object, ...]:
+def told(results: Sequence[CheckResult]) -> list[tuple[object, ...]]:
     """What must be equal."""
-    return result.verdict, result.summary()
+    return [(result.verdict, result.summary()) for result in results]
 
 
 if __name__ == "__main__":

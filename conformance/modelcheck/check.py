@@ -142,9 +142,8 @@ def _expected_work(model: Model) -> tuple[int, int]:
 def _is_short(model: Model) -> bool:
     """Whether TLC's run is known to be short: few states, or a violation early in a small model.
 
-    TLC stops at a violation, so how many states it has seen by then is not stated; every model of
-    the ci tier that must fail ends earlier without the optimizing compiler: 103 processor seconds
-    together instead of 173 (benchmarks/must_fail_models.py).
+    TLC stops at a violation, so how many states it has seen by then is not stated. Models of the ci
+    tier that must fail cost less without the optimizing compiler (benchmarks/short_runs.py).
     """
     if model.expect is not None and model.expect.result == "violated":
         return model.tier == "ci"

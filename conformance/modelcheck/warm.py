@@ -32,6 +32,7 @@ from conformance.modelcheck.tlc import (
     TlcWatch,
     jvm_options,
     listen,
+    optimizes,
     run_tlc,
     tlc_arguments,
 )
@@ -50,13 +51,18 @@ class _Unfit(Exception):
 
 
 class WarmJvms:
-    """JVMs that wait for the next job; those of one `Processes`, which ends them."""
+    """JVMs that wait for the next job; those of one `Processes`, which ends them.
+
+    Short jobs share JVMs without the optimizing compiler: even over a hundred runs it spends more
+    processor time than it saves (benchmarks/short_runs.py).
+    """
 
     def __init__(self, tools: Tools, options: TlcOptions, processes: Processes) -> None:
         self._tools, self._options, self._processes = tools, options, processes
         self._gateway = _gateway_jar()
         self._folder = tempfile.TemporaryDirectory(prefix="tlc-")
-        self._idle: list[_Jvm] = []
+        self._idle: dict[bool, list[_Jvm]] = {True: [], False: []}
+        """By whether the JVM's optimizing compiler runs."""
         # That a JVM which was ended does not answer any more is no news to tell a user.
         logging.getLogger("py4j").addHandler(logging.NullHandler())
         self._lock = threading.Lock()
@@ -65,7 +71,7 @@ class WarmJvms:
         """As `run_tlc`; a job that it cannot take gets a JVM of its own."""
         if self._takes(job):
             try:
-                with self._borrowed() as jvm:
+                with self._borrowed(optimizes(job, self._options)) as jvm:
                     return jvm.run(job, on_progress)
             except _Unfit:
                 self._gateway = None
@@ -74,7 +80,8 @@ class WarmJvms:
     def close(self) -> None:
         """End those that wait, and remove what they wrote."""
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle = [jvm for jvms in self._idle.values() for jvm in jvms]
+            self._idle = {True: [], False: []}
         for jvm in idle:
             jvm.close()
         self._folder.cleanup()
@@ -85,12 +92,13 @@ class WarmJvms:
         return known and self._options.workers == 1 and job.simulation is None
 
     @contextmanager
-    def _borrowed(self) -> Iterator[_Jvm]:
+    def _borrowed(self, optimize: bool) -> Iterator[_Jvm]:
         """One that waits, or a new one. After an exception it is ended: who knows its state."""
         with self._lock:
-            jvm = self._idle.pop() if self._idle else None
+            idle = self._idle[optimize]
+            jvm = idle.pop() if idle else None
             jar = self._jar()
-        jvm = jvm or self._started(jar)
+        jvm = jvm or self._started(jar, optimize)
         try:
             yield jvm
         except BaseException:
@@ -98,7 +106,7 @@ class WarmJvms:
             raise
         if jvm.usable:
             with self._lock:
-                self._idle.append(jvm)
+                self._idle[optimize].append(jvm)
         else:
             jvm.close()
 
@@ -111,10 +119,11 @@ class WarmJvms:
             part.rename(jar)
         return jar
 
-    def _started(self, jar: Path) -> _Jvm:
+    def _started(self, jar: Path, optimize: bool) -> _Jvm:
         if self._gateway is None:
             raise _Unfit
-        return _Jvm(replace(self._tools, jar=jar), self._options, self._processes, self._gateway)
+        tools = replace(self._tools, jar=jar)
+        return _Jvm(tools, self._options, self._processes, self._gateway, optimize=optimize)
 
 
 def _gateway_jar() -> Path | None:
@@ -129,11 +138,16 @@ class _Jvm:
     """One gateway with its process."""
 
     def __init__(
-        self, tools: Tools, options: TlcOptions, processes: Processes, gateway: Path
+        self,
+        tools: Tools,
+        options: TlcOptions,
+        processes: Processes,
+        gateway: Path,
+        *,
+        optimize: bool,
     ) -> None:
         self._tools, self._options, self._processes = tools, options, processes
         self._folder = tempfile.TemporaryDirectory(prefix="tlc-")
-        optimize = options.optimize is not False
         jvm = jvm_options(options, Path(self._folder.name), optimize=optimize)
         command = [str(tools.java), *jvm, *_UNVERIFIED, "-cp", str(gateway), "py4j.GatewayServer"]
         command += ["--die-on-broken-pipe", "--enable-auth", "0"]
