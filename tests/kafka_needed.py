@@ -47,7 +47,7 @@ DRIVEN = frozenset(
 WITHOUT_JUNIT = frozenset(
     {
         *("max-timestamp-deleted", "stable-below-start"),
-        *("KAFKA-16599", "KAFKA-20253", "full-poll-keeps-fetch", "owned-partition-unknown"),
+        *("full-poll-keeps-fetch",),
     }
 )
 """Deviations of which no JUnit test is written: those of brokers at a port, and those of a classic

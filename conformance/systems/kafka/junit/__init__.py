@@ -19,6 +19,7 @@ from conformance.story.behaviour import Behaviour
 from conformance.systems.kafka.junit.classic import ClassicGroupScene
 from conformance.systems.kafka.junit.client import VARIABLES as OF_CLIENTS
 from conformance.systems.kafka.junit.client import ConsumerScene
+from conformance.systems.kafka.junit.commits import CommitScene
 from conformance.systems.kafka.junit.compaction import CompactionScene
 from conformance.systems.kafka.junit.consumer import ConsumerGroupScene
 from conformance.systems.kafka.junit.directory import DirectoryScene
@@ -33,6 +34,7 @@ from conformance.systems.kafka.junit.runtime import RuntimeScene
 from conformance.systems.kafka.junit.share import ShareScene
 from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.kafka.junit.storage import StorageScene
+from conformance.systems.kafka.junit.topics import TopicsScene
 from conformance.systems.kafka.junit.transaction import TransactionScene
 from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
 
@@ -94,6 +96,10 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return StorageScene.of(behaviour, constants)
     if "lastData" in behaviour.variables:
         return CompactionScene.of(behaviour, constants)
+    if "preJoin" in behaviour.variables:
+        return CommitScene.of(behaviour, constants)
+    if "snapshot" in behaviour.variables:
+        return TopicsScene.of(behaviour, constants)
     differing = {name for name, _, _ in DepartingPath(behaviour).differing()}
     if "groupRecord" in behaviour.variables:
         if differing <= OF_CLIENTS:

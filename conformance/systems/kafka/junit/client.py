@@ -21,6 +21,19 @@ VARIABLES = frozenset(
     | {"isLeader", "owned", "protocols", "failed"}
 )
 """What a client is seen by. If nothing else differs, the client departs."""
+CONSUMER: Mapping[str, str] = MappingProxyType(
+    {
+        "topic": "topic",
+        "partitions": "Map.of(TOPIC, 2)",
+        "assignor": "RangeAssignor",
+        "autoCommit": "false",
+    }
+)
+"""The template's values for a consumer that is told nothing else."""
+HEARD: Mapping[str, str] = MappingProxyType(
+    {"HearRebalance": "REBALANCE_IN_PROGRESS", "HearEnd": "UNKNOWN_MEMBER_ID"}
+)
+"""By action, how a heartbeat is answered, where the specification has the news alone."""
 _UNSEEN = ("Handle", "Expire", "FailOver", "FailToStoreAssignment")
 """How the steps of the group's coordinator begin."""
 
@@ -32,7 +45,7 @@ class ConsumerScene(JUnitScene):
     template = "client.java.txt"
     calls = MappingProxyType(
         {
-            "commit(": {"commits"},
+            "commitAsync(": {"commits"},
             "answerSync(": {"syncs"},
             "answerHeartbeat(": {"heartbeats"},
             "answerCommit(": {"committed"},
@@ -53,8 +66,8 @@ class ConsumerScene(JUnitScene):
 
     @property
     def placeholders(self) -> Mapping[str, str]:
-        """None: a consumer is as the template has it."""
-        return {}
+        """One topic with two partitions."""
+        return CONSUMER
 
     # ---- steps -------------------------------------------------------------------------------
 
@@ -105,7 +118,7 @@ _SENT: Mapping[str, str] = MappingProxyType(
     {
         "SendJoinGroup": "poll();",
         "SendHeartbeat": "coordinator.sendHeartbeatRequest();",
-        "SendOffsetCommit": "commit();",
+        "SendOffsetCommit": "commitAsync(1);",
         "RequestRejoin": 'coordinator.requestRejoin("the application asks for it");',
     }
 )
