@@ -44,14 +44,9 @@ DRIVEN = frozenset(
     }
 )
 """The specifications that Kafka's classes take."""
-WITHOUT_JUNIT = frozenset(
-    {
-        *("max-timestamp-deleted", "stable-below-start"),
-        *("full-poll-keeps-fetch",),
-    }
-)
-"""Deviations of which no JUnit test is written: those of brokers at a port, and those of a classic
-consumer behind its group, whose calls stand still in the network while a test goes on."""
+WITHOUT_JUNIT = frozenset({"max-timestamp-deleted", "stable-below-start"})
+"""Deviations of which no JUnit test is written: those of brokers at a port. A script is written of
+them (`kconform story --script`)."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

@@ -27,6 +27,7 @@ from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.membership import MembershipScene
 from conformance.systems.kafka.junit.mixed import MixedGroupScene
 from conformance.systems.kafka.junit.partition import PartitionScene
+from conformance.systems.kafka.junit.positions import PositionsScene
 from conformance.systems.kafka.junit.producer import ProducerScene
 from conformance.systems.kafka.junit.reassignment import ReassignmentScene
 from conformance.systems.kafka.junit.replica import ReplicaScene
@@ -98,6 +99,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return CompactionScene.of(behaviour, constants)
     if "preJoin" in behaviour.variables:
         return CommitScene.of(behaviour, constants)
+    if "tps" in behaviour.variables:
+        return PositionsScene.of(behaviour, constants)
     if "snapshot" in behaviour.variables:
         return TopicsScene.of(behaviour, constants)
     differing = {name for name, _, _ in DepartingPath(behaviour).differing()}

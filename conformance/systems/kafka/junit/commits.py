@@ -54,6 +54,8 @@ class CommitScene(JUnitScene):
 
     def _step(self, number: int) -> None:
         action = self.scene.action(number)
+        if _count(self.scene.value(number, "sent")) > 1:
+            raise Unsayable("it has no words for several commits in flight")
         if action == Action("Close") and _call(self.scene, number) == "close":
             self.lines.open("close(() -> {")
             return
@@ -101,9 +103,10 @@ class CommitScene(JUnitScene):
     # ---- the end -----------------------------------------------------------------------------
 
     def _then(self) -> Iterator[str]:
-        for name, expected, actual in self.scene.differing():
+        for name, expected, _ in self.scene.differing():
             if name == "told":
-                yield f'assertEquals({_count(expected)}, callbacks, "calls of OffsetCommitCallback");'
+                words = "calls of OffsetCommitCallback"
+                yield f'assertEquals({_count(expected)}, callbacks, "{words}");'
             elif name == "rejoinNeeded":
                 words = "whether it joins again, with another heartbeat thread"
                 yield f'assert{expected}(coordinator.rejoinNeededOrPending(), "{words}");'

@@ -121,10 +121,11 @@ class TopicsScene(JUnitScene):
 
     def _then(self) -> Iterator[str]:
         last = len(self.scene) - 1
-        for name, expected, actual in self.scene.differing():
+        for name, expected, _ in self.scene.differing():
             if name == "granted" and self.scene.action(last).args[:1] == ("leader",):
+                numbers = set_of(self._numbers(expected))
                 words = f"partitions of {self.topic} that the leader assigns to itself"
-                yield f'assertEquals({set_of(self._numbers(expected))}, assignsItself(), "{words}");'
+                yield f'assertEquals({numbers}, assignsItself(), "{words}");'
 
 
 def _map(counts: Value) -> str:

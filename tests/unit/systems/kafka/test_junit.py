@@ -194,3 +194,89 @@ def test_epochs_of_a_group_are_counted_from_its_first_but_where_that_is_the_find
     assert 'assertEquals(1, describe().groupEpoch(), "group epoch");' in lines_of(
         TABLE["first-epoch-two"]
     )
+
+
+def test_what_a_waiting_call_is_answered_stands_within_the_call() -> None:
+    assert lines_of(TABLE["KAFKA-16599"]) == [
+        "// given",
+        "poll();",
+        'answerJoin(Errors.NONE, 1, "member", "another");',
+        "answerSync(Errors.NONE, 0);",
+        "seek(0);",
+        "commitAsync(0);",
+        "coordinator.handlePollTimeoutExpiry(); // max.poll.interval.ms is over",
+        "// when",
+        "close(() -> {",
+        "answerCommit(Errors.ILLEGAL_GENERATION);",
+        "});",
+        "// then",
+        'assertEquals(1, callbacks, "calls of OffsetCommitCallback");',
+    ]
+
+
+def test_a_path_whose_last_call_still_waits_is_refused() -> None:
+    story = story_of(TABLE["KAFKA-16599"])
+    behaviour = replace(story.behaviour, steps=story.behaviour.steps[:-1])
+
+    with pytest.raises(UserError, match="it ends while a call waits for the network"):
+        scene_of(behaviour, story.constants)
+
+
+def test_partitions_of_positions_are_counted_from_zero_as_kafka_does() -> None:
+    assert lines_of(TABLE["full-poll-keeps-fetch"]) == [
+        "// given",
+        "consumer.assign(partitions(0));",
+        "consumer.seekToBeginning(partitions(0));",
+        "poll();",
+        "answerListOffsets(0, 0);",
+        "poll();",
+        "answerFetch(0, 0, 1);",
+        "// when",
+        "poll();",
+        "// then",
+        'assertEquals(Map.of(0, 1L), fetching(), "by partition, the offset that is fetched");',
+    ]
+
+
+def test_a_leader_that_is_elected_is_refused() -> None:
+    story = story_of(TABLE["full-poll-keeps-fetch"])
+    at = story.behaviour.variables.index("leaderEpoch")
+    steps = [
+        replace(each, state=(*each.state[:at], (2,), *each.state[at + 1 :]))
+        for each in story.behaviour.steps
+    ]
+    behaviour = replace(story.behaviour, steps=tuple(steps))
+
+    with pytest.raises(UserError, match="no words for a leader that is elected"):
+        scene_of(behaviour, story.constants).test()
+
+
+def test_metadata_comes_when_the_path_says_so() -> None:
+    assert lines_of(TABLE["owned-partition-unknown"]) == [
+        "// given",
+        "poll();",
+        "// The cluster adds a partition to topic a.",
+        'updateMetadata(Map.of("a", 1, "c", 1));',
+        "// The cluster adds a partition to topic a.",
+        'answerJoin(Errors.NONE, 1, "member", "another");',
+        "answerSync(Errors.NONE, 0, 1);",
+        "coordinator.sendHeartbeatRequest();",
+        "answerHeartbeat(Errors.REBALANCE_IN_PROGRESS);",
+        "poll();",
+        "// when",
+        'answerJoinOfLeader(2, "c");',
+        "// then",
+        "assertEquals(Set.of(0), assignsItself(), "
+        '"partitions of a that the leader assigns to itself");',
+    ]
+
+
+def test_members_of_several_topics_are_refused() -> None:
+    story = story_of(TABLE["owned-partition-unknown"])
+    at = story.behaviour.variables.index("subscription")
+    *steps, last = story.behaviour.steps
+    both = replace(last, state=(*last.state[:at], frozenset({"a", "c"}), *last.state[at + 1 :]))
+    behaviour = replace(story.behaviour, steps=(*steps, both))
+
+    with pytest.raises(UserError, match="only for a member that subscribes to one topic"):
+        scene_of(behaviour, story.constants)
