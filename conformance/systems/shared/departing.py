@@ -14,7 +14,7 @@ class Unsayable(UserError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"Neither a test nor a script can be written of this file: {reason}. Take a divergence "
+            f"No such test or script can be written of this file: {reason}. Take a divergence "
             "that kconform has saved, for --junit of a system kafka-VERSION, for --script of a "
             "broker at its port; `kconform story FILE` tells any other file."
         )

@@ -58,7 +58,9 @@ def test_a_step_that_a_test_has_no_words_for_is_refused_with_a_reason(ident: str
     unknown = Step(Action("EatTheCake", last.args[:1] or ("b1",)), first.state)
     behaviour = replace(story.behaviour, steps=(first, unknown, *following))
 
-    with pytest.raises(UserError, match=r"a script can be written of this file: .*EatTheCake"):
+    with pytest.raises(
+        UserError, match=r"No such test or script can be written of this file: .*EatTheCake"
+    ):
         scene_of(behaviour, story.constants).test()
 
 
@@ -71,7 +73,7 @@ def test_a_variable_that_a_test_cannot_see_is_refused(ident: str) -> None:
     known = {name: value for name, value in observed.items() if value is not None}
     behaviour = replace(story.behaviour, variables=variables, steps=tuple(steps), observed=known)
 
-    with pytest.raises(UserError, match="a script can be written of this file: "):
+    with pytest.raises(UserError, match="No such test or script can be written of this file: "):
         scene_of(behaviour, story.constants).test()
 
 

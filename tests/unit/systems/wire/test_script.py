@@ -67,7 +67,9 @@ def test_who_has_to_wait_is_not_answered() -> None:
     ids=["a timer", "a step that is refused"],
 )
 def test_what_no_script_can_bring_about_is_refused_with_a_reason(story: Path, reason: str) -> None:
-    with pytest.raises(UserError, match=f"a script can be written of this file: .*({reason})"):
+    with pytest.raises(
+        UserError, match=f"No such test or script can be written of this file: .*({reason})"
+    ):
         script_of(read_story(story))
 
 
