@@ -7,7 +7,7 @@ in. A partition of a topic that nobody reads is given to nobody.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -114,10 +114,20 @@ class UniformAssignor:
                     sizes[member_id] += 1
         for partition in partitions:
             if partition not in owners:
-                smallest = min(subscribers[partition.topic_id], key=lambda name: sizes[name])
+                smallest = _smallest(subscribers[partition.topic_id], sizes, least)
                 owners[partition] = smallest
                 sizes[smallest] += 1
         return {
             member_id: frozenset(p for p, owner in owners.items() if owner == member_id)
             for member_id in group
         }
+
+
+def _smallest(members: Sequence[str], sizes: Mapping[str, int], least: int) -> str:
+    """The first of those that have the fewest; what does not go round is left to the last ones.
+
+    So does UniformHomogeneousAssignmentBuilder since KAFKA-18688.
+    """
+    fewest = min(sizes[name] for name in members)
+    equals = [name for name in members if sizes[name] == fewest]
+    return equals[0] if fewest < least else equals[-1]

@@ -29,12 +29,15 @@ class TargetAssignmentBuilder:
     resolved: ResolvedRegularExpressions
 
     def build(self, now_ms: int) -> tuple[tuple[CoordinatorRecord, ...], GroupAssignment]:
-        """Records of the members whose part is another one, the epoch's record; and all parts."""
+        """Records of the members whose part is another one, by id; the epoch's; and all parts."""
         assignment = self.assignor.assign(
             {member_id: self._spec(member) for member_id, member in self.members.items()},
             self.topics,
         )
-        parts = {member_id: assignment.get(member_id, NO_PARTITIONS) for member_id in self.members}
+        parts = {
+            member_id: assignment.get(member_id, NO_PARTITIONS)
+            for member_id in sorted(self.members)
+        }
         changed = tuple(
             new_target_assignment_record(self.group_id, member_id, part)
             for member_id, part in parts.items()

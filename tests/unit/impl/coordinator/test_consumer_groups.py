@@ -12,6 +12,7 @@ import pytest
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
 from impl.coordinator.coordinator_shard import CoordinatorRecord
+from impl.coordinator.group.assignors import MemberSpec, UniformAssignor
 from impl.coordinator.group.config import ConsumerGroupConfig
 from impl.coordinator.group.consumer_group import ConsumerGroup
 from impl.coordinator.group.group_coordinator_service import GroupCoordinatorService
@@ -308,6 +309,18 @@ def test_the_uniform_assignor_moves_no_more_than_it_must() -> None:
     after = coordinator.group.target_assignment()
     assert sorted(map(len, after.values())) == [1, 2, 2]
     assert all(after[member] <= before[member] for member in before)
+
+
+def test_what_does_not_go_round_is_left_to_the_last_members() -> None:
+    """UniformHomogeneousAssignmentBuilder since KAFKA-18688."""
+    topic = frozenset({IDS["t"]})
+    members = {name: MemberSpec(None, topic) for name in ("m1", "m2", "m3")}
+    coordinator = Coordinator()
+    coordinator.topics.sizes[IDS["t"]] = 5
+
+    parts = UniformAssignor().assign(members, coordinator.topics)
+
+    assert {name: len(part) for name, part in parts.items()} == {"m1": 1, "m2": 2, "m3": 2}
 
 
 # ---- timers --------------------------------------------------------------------------------------
