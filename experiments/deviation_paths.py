@@ -53,6 +53,8 @@ MODELS = {
 """By deviation a model of the protocol that Kafka speaks, and the mutant whose bounds show it."""
 _SPOKEN = ("Protocol", "NamesWhileReconciling")
 """Constants that say which protocol a model speaks."""
+_ACTIVE = 'Elect("b1")  RunRole("b1")  CompleteLoad("b1", 1)'
+"""A broker leads, and its shard is loaded."""
 _TIMED_OUT = """BeginTransaction("a")  AddPartitionOfClient("c1", "a", "p")
     AcknowledgeAppend("c1", 1)  TakeAdded("a", "c1", "p")  SendBatch("a", "p")
     BeginFence("c1")  EndFence("c1")  AcknowledgeAppend("c1", 1)  WriteMarker("p", 1, 1)"""
@@ -125,13 +127,48 @@ SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
     "full-batch-waits": (
         "runtime/batches-1b",
         {},
-        """Elect("b1")  RunRole("b1")  CompleteLoad("b1", 1)  Write("b1", "two", "appended")""",
+        f"""{_ACTIVE}  Write("b1", "two", "appended")""",
     ),
     "KAFKA-20115": (
         "runtime/tenures-2b",
         {"MaxBatch": "2"},
-        """Elect("b1")  RunRole("b1")  CompleteLoad("b1", 1)  Write("b1", "put", "appended")
+        f"""{_ACTIVE}  Write("b1", "put", "appended")
         Elect("b2")  FlushBatch("b1", "refused")""",
+    ),
+    "empty-group-unassigned": (
+        "runtime/groups-1b",
+        {},
+        f"""{_ACTIVE}  Write("b1", <<"join", "m1">>, "appended")
+        Write("b1", <<"leave", "m1">>, "appended")""",
+    ),
+    "first-epoch-one": (
+        "runtime/groups-1b",
+        {},
+        f"""{_ACTIVE}  Write("b1", <<"join", "m1">>, "appended")""",
+    ),
+    "topics-in-the-log": (
+        "runtime/groups-1b",
+        {},
+        f"""{_ACTIVE}  Write("b1", <<"join", "m1">>, "appended")""",
+    ),
+    "KAFKA-18688": (
+        "runtime/groups-1b",
+        {},
+        f"""{_ACTIVE}  Write("b1", <<"join", "m2">>, "appended")
+        Write("b1", <<"join", "m1">>, "appended")""",
+    ),
+    "KAFKA-19862": (
+        "runtime/boundary-groups-thrown",
+        {
+            "Kinds": '{<<"join", "m1">>, <<"join", "m2">>, <<"leave", "m2">>}',
+            "MaxWrites": "5",
+        },
+        f"""{_ACTIVE}  Write("b1", <<"join", "m2">>, "appended")
+        Write("b1", <<"join", "m1">>, "appended")  Write("b1", <<"leave", "m2">>, "appended")
+        FlushBatch("b1", "appended")
+        Write("b1", <<"join", "m1">>, "appended")  FlushBatch("b1", "thrown")
+        Write("b1", <<"join", "m2">>, "appended")  FlushBatch("b1", "appended")
+        CompleteLoad("b1", 1)""",
     ),
     "KAFKA-19690": (
         "transaction/errors-v1",
@@ -159,8 +196,8 @@ SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
         RefuseAddPartition("c1", "a", "p", "CONCURRENT_TRANSACTIONS")""",
     ),
 }
-"""By deviation that breaks no formula, so that TLC has nothing to look for: a model, constants, the
-way to it. The specification's evaluator computes its states."""
+"""By deviation that breaks no formula, or that TLC would meet behind another one first: a model,
+constants, the way to it. The specification's evaluator computes its states."""
 
 
 MUTANTS: dict[str, tuple[str, str, tuple[str, ...], dict[str, str]]] = {
@@ -258,8 +295,11 @@ def main() -> None:
             continue
         if deviation.id in SCRIPTED:
             name, constants, text = SCRIPTED[deviation.id]
-            model = with_constants(one_model(name), constants)
-            _divergence(model, deviation, _actions(text), known.file(deviation.path), system)
+            model, actions = with_constants(one_model(name), constants), _actions(text)
+            if deviation.consequence:
+                file = known.file(deviation.consequence)
+                _followed(model, deviation, actions, file, system, (deviation.id,))
+            _divergence(model, deviation, actions, known.file(deviation.path), system)
             continue
         if deviation.id in MUTANTS:
             name, broken, others, constants = MUTANTS[deviation.id]

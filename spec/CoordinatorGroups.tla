@@ -36,25 +36,29 @@ Of(type, part, key, value, at) ==
 Modern(part, key, value) == Of("Consumer", part, key, value, 0)
 \* Up to 4.0 a group had a record of its topics; its tombstone is still written.
 NoTopics == Modern("Attribute", "", Tombstone)
-Current(m, e, holds) ==
-  LET record == Modern("Current", m, 1)
-  IN  [record EXCEPT !.value.epoch = e, !.value.holds = holds]
+\* `value` is 2 if the member's previous epoch is this one too, else 1.
+CurrentOf(m, value, e, holds, gives) ==
+  LET record == Modern("Current", m, value)
+  IN  [record EXCEPT !.value.epoch = e, !.value.holds = holds, !.value.gives = gives]
+Current(m, e, holds) == CurrentOf(m, 1, e, holds, {})
 
 (***************************************************************************)
 (* What the operations read.                                               *)
 (***************************************************************************)
 MembersOf(s) == DOMAIN s.members
 IsGroup(s) == s.kind = "Consumer"
-Number(value) == IF value = Tombstone THEN FirstEpoch ELSE value
-GroupEpoch(s) == Number(s.metadata)
-AssignmentEpoch(s) == IF s.targets = NoTargets THEN FirstEpoch ELSE s.targets
+EpochOfNewGroup == FirstEpoch
+GroupEpoch(s) == IF s.metadata = Tombstone THEN EpochOfNewGroup ELSE s.metadata
+AssignmentEpoch(s) == IF s.targets = NoTargets THEN EpochOfNewGroup ELSE s.targets
 TargetOf(s, m) == IF m \in DOMAIN s.target THEN s.target[m] ELSE Tombstone
 
-\* UniformAssignor, RangeAssignor: who has the partition keeps it, else the first member gets it.
+\* UniformAssignor, in the order of ids: who has the partition keeps it; else the last member gets
+\* it, since each before leaves the odd partition to the next (KAFKA-18688).
 FirstOf(members) == CHOOSE m \in members : m = "m1" \/ members = {m}
+LastOf(members) == CHOOSE m \in members : m # "m1" \/ members = {m}
 Assignee(s, members) ==
   LET keeps == {m \in members : TargetOf(s, m) = PartitionValue}
-  IN  IF keeps # {} THEN FirstOf(keeps) ELSE FirstOf(members)
+  IN  IF keeps # {} THEN FirstOf(keeps) ELSE LastOf(members)
 NewTarget(s, members, m) == IF Assignee(s, members) = m THEN PartitionValue ELSE NothingValue
 
 \* TargetAssignmentBuilder.build: the members whose target is another one, in the order of ids.
@@ -64,10 +68,31 @@ Changes(s, members, m) ==
 NewTargets(s, members, e) ==
   Changes(s, members, "m1") \o Changes(s, members, "m2") \o <<Modern("Targets", "", e)>>
 
-\* CurrentAssignmentBuilder: the partition is given once nobody else holds it.
+\* CurrentAssignmentBuilder: the partition is given once nobody else holds it. Who is to have it
+\* no more gives it back first, in its epoch, unless it says that it has nothing.
 IsFree(s, m) ==
   Partition \notin DOMAIN s.owners \/ (m \in MembersOf(s) /\ Partition \in s.members[m].holds)
 Holding(s, m, target) == IF target = PartitionValue /\ IsFree(s, m) THEN {Partition} ELSE {}
+ToGive(member, target) ==
+  member.gives \union IF target = PartitionValue THEN {} ELSE member.holds
+
+\* ... of a member that is there. `isFull`: its request says that it has nothing. Who still gives
+\* back and who is where its target is stays as it is.
+Stays(member, e, target, isFull) ==
+  \/ member.gives # {} /\ ~isFull
+  \/ member.gives = {} /\ member.epoch = e /\ (target = PartitionValue => member.holds # {})
+Reconciled(s, m, e, target, isFull) ==
+  LET member == s.members[m]
+      gives == IF isFull THEN {} ELSE ToGive(member, target)
+      next == IF gives # {} THEN member.epoch ELSE e
+      holds == IF gives # {} THEN {} ELSE Holding(s, m, target)
+      value == IF next = member.epoch THEN 2 ELSE 1
+      before == <<member.current, member.epoch, member.holds, member.gives>>
+  IN  IF Stays(member, e, target, isFull) \/ before = <<value, next, holds, gives>> THEN <<>>
+      ELSE <<CurrentOf(m, value, next, holds, gives)>>
+
+\* What is written of the topics that these members subscribe to: nothing (KAFKA-17747).
+SubscribedTopics(s, members) == <<>>
 
 (***************************************************************************)
 (* GroupMetadataManager.consumerGroupHeartbeat.                            *)
@@ -75,27 +100,27 @@ Holding(s, m, target) == IF target = PartitionValue /\ IsFree(s, m) THEN {Partit
 Join(s, m) ==
   LET members == MembersOf(s) \union {m}
       next == GroupEpoch(s) + 1
-  IN  Result(<<Modern("Member", m, 1), Modern("Group", "", next)>>
+  IN  Result(<<Modern("Member", m, 1)>>
+               \o SubscribedTopics(s, members) \o <<Modern("Group", "", next)>>
                \o NewTargets(s, members, next)
                \o <<Current(m, next, Holding(s, m, NewTarget(s, members, m)))>>)
 
 \* ... of a member that is there: a newer group epoch makes a target; the member goes to it.
-Heartbeat(s, m) ==
+Heartbeat(s, m, isFull) ==
   LET isDue == AssignmentEpoch(s) < GroupEpoch(s)
       target == IF isDue THEN NewTarget(s, MembersOf(s), m) ELSE TargetOf(s, m)
-      e == GroupEpoch(s)
-      holds == Holding(s, m, target)
-      member == s.members[m]
-      goesOn == member.epoch # e \/ member.holds # holds
-  IN  Result((IF isDue THEN NewTargets(s, MembersOf(s), e) ELSE <<>>)
-               \o (IF goesOn THEN <<Current(m, e, holds)>> ELSE <<>>))
+  IN  Result((IF isDue THEN NewTargets(s, MembersOf(s), GroupEpoch(s)) ELSE <<>>)
+               \o Reconciled(s, m, GroupEpoch(s), target, isFull))
 
 \* consumerGroupFenceMembers. An empty group waits for no assignment (KAFKA-20442).
+TargetsOfEmptied(e) == <<Modern("Targets", "", e)>>
 Leave(s, m) ==
-  LET next == GroupEpoch(s) + 1
+  LET members == MembersOf(s) \ {m}
+      next == GroupEpoch(s) + 1
   IN  Result(<<Modern("Current", m, Tombstone), Modern("Target", m, Tombstone),
-               Modern("Member", m, Tombstone), Modern("Group", "", next)>>
-               \o IF MembersOf(s) = {m} THEN <<Modern("Targets", "", next)>> ELSE <<>>)
+               Modern("Member", m, Tombstone)>>
+               \o SubscribedTopics(s, members) \o <<Modern("Group", "", next)>>
+               \o IF members = {} THEN TargetsOfEmptied(next) ELSE <<>>)
 
 \* OffsetMetadataManager.commitOffset of a member. `w` stands for the offset that it commits.
 Offset(value, w) == Of("Offset", "", "p", value, w)
@@ -142,10 +167,10 @@ GroupOperation(kind, w, s) ==
         [] kind[1] = "commit" /\ IsClassic(s) -> Commit(w)
         [] kind[1] = "join" ->
              IF IsClassic(s) THEN Upgrade(s, m)
-             ELSE IF m \in MembersOf(s) THEN Heartbeat(s, m)
+             ELSE IF m \in MembersOf(s) THEN Heartbeat(s, m, TRUE)
              ELSE Join(s, m)
         [] m \notin MembersOf(s) -> Thrown \* UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND
-        [] kind[1] = "heartbeat" -> Heartbeat(s, m)
+        [] kind[1] = "heartbeat" -> Heartbeat(s, m, FALSE)
         [] kind[1] = "leave" -> Leave(s, m)
         [] kind[1] = "commit" -> Commit(w)
 
@@ -165,6 +190,7 @@ TypeOK ==
 
 \* An upgrade, a fail-over and a restart find their coordinator.
 LogsLoad == \A b \in Brokers : IsLoaded(Load(log[b]))
+LoadsEnd == \A b \in Brokers : state[b] = "FAILED" => tenure[b] < epoch
 
 (***************************************************************************)
 (* Situations worth being in.                                              *)

@@ -251,7 +251,7 @@ class KafkaFactory:
         if self.client is not None:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
         if specification == _RUNTIME_OF_GROUPS or HAS_GROUPS in constants:
-            return self._without_runtime() or self._with_other_group_records()
+            return self._without_runtime()
         if specification in (*_OF_RUNTIME, _TASKS, _MIXED_GROUPS):
             return self._without_runtime()
         if specification == _SHARE:

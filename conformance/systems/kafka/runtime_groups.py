@@ -27,12 +27,15 @@ class _LoggedEntry(msgspec.Struct, frozen=True, array_like=True):
     value: int
     epoch: int
     holds: bool
+    gives: bool
 
 
 class _DescribedMember(msgspec.Struct, frozen=True, array_like=True):
     name: str
+    current: int
     epoch: int
     holds: bool
+    gives: bool
     target: int
 
 
@@ -41,6 +44,8 @@ class _DescribedGroup(msgspec.Struct, frozen=True, array_like=True):
     assignment_epoch: int
     members: tuple[_DescribedMember, ...]
     owner: int
+    topics: int
+    """What the log says of the topics that the group subscribes to; 0: it has no record of them."""
 
 
 class _State(msgspec.Struct, frozen=True, array_like=True):
@@ -62,7 +67,7 @@ def record(sent: Any, write: int) -> Mapping[Value, Value]:
             value=entry.value,
             epoch=entry.epoch,
             holds=_partitions(entry.holds),
-            gives=frozenset(),
+            gives=_partitions(entry.gives),
             helps=frozenset(),
             instance="",
             process="",
@@ -91,6 +96,7 @@ def _group(group: _DescribedGroup) -> dict[str, Value]:
         "members": make_function({member.name: _member(member) for member in group.members}),
         "target": make_function({member.name: member.target for member in group.members}),
         "owners": make_function({} if group.owner < 0 else {_PARTITION: group.owner}),
+        "attributes": make_function({"": group.topics} if group.topics else {}),
     }
 
 
@@ -99,10 +105,10 @@ def _member(member: _DescribedMember) -> Value:
         metadata=1,
         instance="",
         process="",
-        current=1,
+        current=member.current,
         epoch=member.epoch,
         holds=_partitions(member.holds),
-        gives=frozenset(),
+        gives=_partitions(member.gives),
         helps=frozenset(),
     )
 

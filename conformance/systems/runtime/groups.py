@@ -3,8 +3,9 @@
 | spec/GroupLoad.tla | a record of impl                                                       |
 |--------------------|------------------------------------------------------------------------|
 | type, part, key    | the type of the key, its member; the group's offset has the key "p"    |
-| value              | of a group and a target's metadata the epoch; of a target 1 or 2; of   |
-|                    | an offset the offset; of all else 1; 0: a tombstone                    |
+| value              | of a group and a target's metadata the epoch; of a target and a        |
+|                    | current assignment 1 or 2; of an offset the offset; of all else 1; 0:  |
+|                    | a tombstone                                                            |
 | epoch, holds       | of a current assignment                                                |
 | at                 | of an offset: the number of its write                                  |
 """
@@ -247,12 +248,17 @@ def _member(member: ConsumerGroupMember) -> Value:
         metadata=1,
         instance=member.instance_id or "",
         process="",
-        current=1,
+        current=_current(member),
         epoch=member.member_epoch,
         holds=_named(frozenset(member.assigned_partitions)),
         gives=_named(frozenset(member.partitions_pending_revocation)),
         helps=frozenset(),
     )
+
+
+def _current(member: ConsumerGroupMember) -> int:
+    """2: its previous epoch is its epoch, too."""
+    return 2 if member.previous_member_epoch == member.member_epoch else 1
 
 
 def _named(partitions: Partitions) -> frozenset[Value]:
@@ -293,5 +299,6 @@ def _content(key: ConsumerGroupKey, value: object) -> dict[str, Value]:
         case ConsumerGroupMember():
             holds = _named(frozenset(value.assigned_partitions))
             gives = _named(frozenset(value.partitions_pending_revocation))
-            return {"value": 1, "epoch": value.member_epoch, "holds": holds, "gives": gives}
+            current = _current(value)
+            return {"value": current, "epoch": value.member_epoch, "holds": holds, "gives": gives}
     raise AssertionError(f"a record of {key.type.name} is not of this model")

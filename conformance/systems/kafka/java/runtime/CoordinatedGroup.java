@@ -14,12 +14,13 @@ import org.apache.kafka.common.message.OffsetFetchResponseData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
 
 /**
  * Kafka's GroupCoordinatorShard with one group of KIP-848, whose members read a topic of one partition.
  *
- * <p>Operations are the shard's own methods. A state at an offset is what ConsumerGroupDescribe and
- * OffsetFetch read there; who owns the partition is read off the group's timeline.
+ * <p>Operations are the shard's own methods. A state at an offset is what ConsumerGroupDescribe and OffsetFetch
+ * read there; who owns the partition, has it or is to give it back is read off the group's timeline.
  */
 final class CoordinatedGroup implements ShardKind {
   private static final String GROUP = "group";
@@ -144,12 +145,14 @@ final class CoordinatedGroup implements ShardKind {
     return Kafka.call(serde, "deserialize", key, value);
   }
 
-  /** [part, member, value, epoch, has the partition]; an offset has no part, a tombstone the value 0. */
+  /**
+   * [part, member, value, epoch, has the partition, is to give it back]; an offset has no part, a tombstone
+   * the value 0.
+   */
   @Override
   public void entry(JsonGenerator out, Object record) throws IOException {
-    Object key = Kafka.call(record, "key");
-    Object value = Kafka.call(record, "value");
-    Object message = value == null ? null : Kafka.call(value, "message");
+    Object key = message(Kafka.call(record, "key"));
+    Object message = message(Kafka.call(record, "value"));
     String part = PARTS.getOrDefault(key.getClass().getSimpleName(), "");
     boolean isCurrent = part.equals("Current") && message != null;
     out.writeStartArray();
@@ -157,8 +160,18 @@ final class CoordinatedGroup implements ShardKind {
     out.writeString(Kafka.has(key, "memberId") ? (String) Kafka.call(key, "memberId") : "");
     out.writeNumber(message == null ? 0 : number(part, message));
     out.writeNumber(isCurrent ? (int) Kafka.call(message, "memberEpoch") : 0);
-    out.writeBoolean(isCurrent && !((Collection<?>) Kafka.call(message, "assignedPartitions")).isEmpty());
+    out.writeBoolean(isCurrent && hasPartition(message, "assignedPartitions"));
+    out.writeBoolean(isCurrent && hasPartition(message, "partitionsPendingRevocation"));
     out.writeEndArray();
+  }
+
+  /** Without its version; up to 4.0 a key has one, too. */
+  private static Object message(Object versioned) {
+    return versioned instanceof ApiMessageAndVersion ? Kafka.call(versioned, "message") : versioned;
+  }
+
+  private static boolean hasPartition(Object message, String partitions) {
+    return !((Collection<?>) Kafka.call(message, partitions)).isEmpty();
   }
 
   private static long number(String part, Object message) {
@@ -167,11 +180,19 @@ final class CoordinatedGroup implements ShardKind {
       case "Group" -> (int) Kafka.call(message, "epoch");
       case "Targets" -> (int) Kafka.call(message, "assignmentEpoch");
       case "Target" -> target((Collection<?>) Kafka.call(message, "topicPartitions"));
+      case "Attribute" -> target((Collection<?>) Kafka.call(message, "topics"));
+      case "Current" -> current(message);
       default -> 1;
     };
   }
 
-  /** 1: nothing; 2: the partition. */
+  /** 2: the previous epoch is this one, too; 1: it is another one. Of a record or of a member. */
+  private static int current(Object member) {
+    boolean isOwn = Kafka.call(member, "previousMemberEpoch").equals(Kafka.call(member, "memberEpoch"));
+    return isOwn ? 2 : 1;
+  }
+
+  /** 1: nothing; 2: the partition, or its topic. */
   private static int target(Collection<?> partitions) {
     return partitions.isEmpty() ? 1 : 2;
   }
@@ -183,7 +204,7 @@ final class CoordinatedGroup implements ShardKind {
     return Kafka.call(groups, "get", GROUP, offset);
   }
 
-  /** [group epoch, assignment epoch, members, owner's epoch or -1] or null; the offset or -1. */
+  /** [group epoch, assignment epoch, members, owner's epoch or -1, topics] or null; the offset or -1. */
   @Override
   public void memory(JsonGenerator out, Object shard, long offset) throws IOException {
     out.writeStartArray();
@@ -210,21 +231,39 @@ final class CoordinatedGroup implements ShardKind {
     out.writeNumber((int) Kafka.call(described, "groupEpoch"));
     out.writeNumber((int) Kafka.call(described, "assignmentEpoch"));
     out.writeStartArray();
+    Object members = Kafka.get(group, "members");
     for (Object member : (Collection<?>) Kafka.call(described, "members")) {
       out.writeStartArray();
       out.writeString((String) Kafka.call(member, "memberId"));
+      Object known = Kafka.call(members, "get", Kafka.call(member, "memberId"), offset);
+      out.writeNumber(current(known));
       out.writeNumber((int) Kafka.call(member, "memberEpoch"));
-      out.writeBoolean(!partitions(member, "assignment").isEmpty());
-      out.writeNumber(target(partitions(member, "targetAssignment")));
+      out.writeBoolean(hasAny(known, "assignedPartitions"));
+      out.writeBoolean(hasAny(known, "partitionsPendingRevocation"));
+      out.writeNumber(target(targets(member)));
       out.writeEndArray();
     }
     out.writeEndArray();
     out.writeNumber(owner(group, offset));
+    out.writeNumber(topics(group, offset));
     out.writeEndArray();
   }
 
-  private static Collection<?> partitions(Object member, String assignment) {
-    return (Collection<?>) Kafka.call(Kafka.call(member, assignment), "topicPartitions");
+  /** Up to 4.0 what a record says of the topics; every group has had one. From 4.1 on 0 (KAFKA-17747). */
+  private static int topics(Object group, long offset) {
+    if (!Kafka.hasMethod(group, "subscriptionMetadata")) {
+      return 0;
+    }
+    return (boolean) Kafka.call(Kafka.get(group, "subscribedTopicMetadata"), "isEmpty", offset) ? 1 : 2;
+  }
+
+  private static Collection<?> targets(Object member) {
+    return (Collection<?>) Kafka.call(Kafka.call(member, "targetAssignment"), "topicPartitions");
+  }
+
+  /** From 4.4 on a description has both kinds as one (KAFKA-20431), so they are read off the member. */
+  private static boolean hasAny(Object member, String partitions) {
+    return !((Map<?, ?>) Kafka.call(member, partitions)).isEmpty();
   }
 
   private static int owner(Object group, long offset) {
