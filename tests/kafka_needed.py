@@ -44,9 +44,15 @@ DRIVEN = frozenset(
     }
 )
 """The specifications that Kafka's classes take."""
-WITHOUT_JUNIT = frozenset({"max-timestamp-deleted", "stable-below-start"})
-"""Deviations of which no JUnit test is written: those of brokers at a port. A script is written of
-them (`kconform story --script`)."""
+WITHOUT_JUNIT = frozenset(
+    {
+        *("max-timestamp-deleted", "stable-below-start"),
+        *("empty-group-unassigned", "first-epoch-one", "topics-in-the-log", "KAFKA-18688"),
+        "KAFKA-19862",
+    }
+)
+"""Deviations of which no JUnit test is written: those of brokers at a port, of which there is a
+script (`kconform story --script`), and those of a runtime whose shard is the group coordinator's."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

@@ -27,7 +27,7 @@ from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.producer import KafkaProducerSystem
 from conformance.systems.kafka.reassignment import KafkaReassignmentSystem
-from conformance.systems.kafka.runtime import HAS_GROUPS, KafkaRuntimeSystem
+from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.runtime_tasks import KafkaTasksSystem
 from conformance.systems.kafka.share import KafkaShareSystem
 from conformance.systems.kafka.storage import KafkaStorageSystem
@@ -57,8 +57,7 @@ _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = AdapterTimeouts(start=120.0, call=30.0)
 _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "CoordinatorStore"
-_RUNTIME_OF_GROUPS = "CoordinatorGroups"
-_OF_RUNTIME = (_RUNTIME, "CoordinatorTransactions")
+_OF_RUNTIME = (_RUNTIME, "CoordinatorGroups", "CoordinatorTransactions")
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
 _PRODUCER = "TransactionManager"
@@ -123,7 +122,6 @@ KafkaDriven = (
 """What of a release is driven."""
 
 _FIRST_RUNTIME: Final = (4, 0, 0)
-_FIRST_EMPTY_ASSIGNED: Final = (4, 4, 0)
 _FIRST_SHARE_GROUPS: Final = (4, 1, 0)
 """KIP-932: early access in 4.0, a preview in 4.1."""
 _FIRST_VERSION_2: Final = (4, 0, 0)
@@ -250,8 +248,6 @@ class KafkaFactory:
             )
         if self.client is not None:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
-        if specification == _RUNTIME_OF_GROUPS or HAS_GROUPS in constants:
-            return self._without_runtime()
         if specification in (*_OF_RUNTIME, _TASKS, _MIXED_GROUPS):
             return self._without_runtime()
         if specification == _SHARE:
@@ -322,11 +318,6 @@ class KafkaFactory:
         if release_of(self.version) >= _FIRST_SHARE_GROUPS:
             return ""
         return "before 4.1 share groups (KIP-932) are not even a preview"
-
-    def _with_other_group_records(self) -> str:
-        if release_of(self.version) >= _FIRST_EMPTY_ASSIGNED:
-            return ""
-        return "before 4.4 a group that becomes empty writes no assignment epoch (KAFKA-20442)"
 
     def _without_runtime(self) -> str:
         if release_of(self.version) >= _FIRST_RUNTIME:

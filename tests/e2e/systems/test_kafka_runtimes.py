@@ -38,6 +38,13 @@ SEEN = {
     "4.4.0": {"stale-load", "marker-out-of-sync"},
 }
 """By version, the deviations of the runtime that it shows."""
+SEEN_OF_GROUPS = {
+    "4.0.0": {"empty-group-unassigned", "first-epoch-one", "topics-in-the-log", "KAFKA-18688"},
+    "4.1.0": {"empty-group-unassigned", "first-epoch-one", "KAFKA-19862"},
+    "4.3.0": {"empty-group-unassigned"},
+    "4.4.0": set(),
+}
+"""By version, the deviations of its shard of groups that it shows."""
 
 ACTIVE = (("Elect", "b1"), ("RunRole", "b1"), ("CompleteLoad", "b1", 1))
 
@@ -102,6 +109,25 @@ def test_the_table_of_deviations_is_what_the_runtime_does(context: Context, vers
     assert all(result.consequence == result.deviation.violated for result in seen)
 
 
+@pytest.mark.parametrize("version", SEEN_OF_GROUPS)
+def test_the_table_of_deviations_is_what_the_shard_of_groups_does(
+    context: Context, version: str
+) -> None:
+    jars_or_skip(version)
+    name, factory, record = f"kafka-{version}", KafkaFactory(version), PresenceRecord()
+    rows = [row for row in factory.deviations() if row.specification == "CoordinatorGroups"]
+
+    shown = [
+        record.result(name, factory, row, bench_maker(context, name, factory, (row,)))
+        for row in rows
+    ]
+
+    assert all(result.as_expected for result in shown)
+    seen = [result for result in shown if result.presence is Presence.SEEN]
+    assert {result.deviation.id for result in seen} == SEEN_OF_GROUPS[version]
+    assert all(result.consequence == result.deviation.violated for result in seen)
+
+
 def test_without_the_overrides_a_stale_load_fails(context: Context) -> None:
     jars_or_skip(NEWEST)
     strict = Context(check=context.check, strict=True)
@@ -144,16 +170,40 @@ def test_a_refused_append_undoes_what_its_operation_changed(driven: KafkaRuntime
     assert seen["answers"] == ("error",)
 
 
-@pytest.mark.parametrize("model", ["groups-appends-1b", "groups-deleted-1b", "groups-2b"])
-def test_the_coordinator_of_groups_keeps_the_law(context: Context, model: str) -> None:
-    jars_or_skip(NEWEST)
-    bench = workbench(context, one_model(f"runtime/{model}"), f"kafka-{NEWEST}")
+@pytest.mark.parametrize(
+    ("model", "version"),
+    [
+        ("groups-appends-1b", NEWEST),
+        ("groups-deleted-1b", NEWEST),
+        ("groups-2b", NEWEST),
+        ("groups-1b", "4.0.0"),
+        ("groups-deleted-1b", "4.1.0"),
+        ("groups-2b", "4.3.0"),
+    ],
+)
+def test_the_coordinator_of_groups_keeps_the_law(
+    context: Context, model: str, version: str
+) -> None:
+    jars_or_skip(version)
+    bench = workbench(context, one_model(f"runtime/{model}"), f"kafka-{version}")
     walks = make_suite(context, "walks", bench.graph, bench.prepared, walks=60, length=20)
 
     result = replay(context, bench, walks)
 
     assert result.verdict is Verdict.PASS
     assert result.passed == 60
+
+
+def test_without_the_overrides_an_emptied_group_fails(context: Context) -> None:
+    jars_or_skip("4.3.0")
+    strict = Context(check=context.check, strict=True)
+    bench = workbench(strict, one_model("runtime/groups-1b"), "kafka-4.3.0")
+
+    result = replay(strict, bench, make_suite(strict, "cover", bench.graph, bench.prepared))
+
+    assert result.verdict is Verdict.FAIL
+    action = result.divergences[0].action
+    assert action == Action("Write", ("b1", ("leave", "m1"), "appended"))
 
 
 def test_an_append_that_throws_after_the_log_has_it_leaves_no_coordinator(
@@ -234,8 +284,8 @@ def test_a_step_without_its_event_is_refused(driven: KafkaRuntimeSystem) -> None
 def test_releases_before_the_runtime_do_not_take_its_models() -> None:
     assert "before 4.0" in KafkaFactory("3.8.1").cannot_take("CoordinatorStore", {})
     assert KafkaFactory("4.0.0").cannot_take("CoordinatorStore", {}) == ""
-    assert "KAFKA-20442" in KafkaFactory("4.3.0").cannot_take("CoordinatorGroups", {})
-    assert KafkaFactory("4.4.0").cannot_take("CoordinatorGroups", {}) == ""
+    assert "before 4.0" in KafkaFactory("3.8.1").cannot_take("CoordinatorGroups", {})
+    assert KafkaFactory("4.0.0").cannot_take("CoordinatorGroups", {}) == ""
 
 
 def test_what_a_patch_release_has_mended_leads_no_other_path_astray(context: Context) -> None:

@@ -37,6 +37,7 @@ from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.kafka.junit.storage import StorageScene
 from conformance.systems.kafka.junit.topics import TopicsScene
 from conformance.systems.kafka.junit.transaction import TransactionScene
+from conformance.systems.kafka.runtime import HAS_GROUPS
 from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
 
 LIBRARIES = (
@@ -89,7 +90,7 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return ReassignmentScene.of(behaviour)
     if "rec" in behaviour.variables:
         return ShareScene.of(behaviour, constants)
-    if "shard" in behaviour.variables:
+    if "shard" in behaviour.variables and HAS_GROUPS not in constants:
         return RuntimeScene.of(behaviour, constants)
     if "lastError" in behaviour.variables:
         return ProducerScene.of(behaviour, constants)
