@@ -8,7 +8,8 @@
 (*                                                                         *)
 (* A record of the log has its key and a value: what GroupLoad reads.      *)
 (* Values stand for bytes: of a group and of a target's metadata the       *)
-(* epoch, of a target 1 (nothing) or 2 (the partition).                    *)
+(* epoch, of a target 1 (nothing) or 2 (the partition), of what a member   *)
+(* has 2 if its previous epoch is its epoch, else 1.                       *)
 (*                                                                         *)
 (* Kafka: GroupCoordinatorShard over GroupMetadataManager and              *)
 (* OffsetMetadataManager, branch 4.4.                                      *)
@@ -36,7 +37,6 @@ Of(type, part, key, value, at) ==
 Modern(part, key, value) == Of("Consumer", part, key, value, 0)
 \* Up to 4.0 a group had a record of its topics; its tombstone is still written.
 NoTopics == Modern("Attribute", "", Tombstone)
-\* `value` is 2 if the member's previous epoch is this one too, else 1.
 CurrentOf(m, value, e, holds, gives) ==
   LET record == Modern("Current", m, value)
   IN  [record EXCEPT !.value.epoch = e, !.value.holds = holds, !.value.gives = gives]
