@@ -52,7 +52,7 @@ WITHOUT_JUNIT = frozenset(
     }
 )
 """Deviations of which no JUnit test is written: those of brokers at a port, of which there is a
-script (`kconform story --script`), and those of a runtime whose shard is the group coordinator's."""
+script (`kconform story --script`), and those of a runtime with the group coordinator's shard."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:
