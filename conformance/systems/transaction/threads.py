@@ -15,6 +15,7 @@ _COORDINATOR_IS: Mapping[str, int] = MappingProxyType(
         "AddPartitionOfClient": 0,
         "AddPartitionOfLeader": 0,
         "Verify": 0,
+        "ExpireId": 0,
         "HandleEndTxn": 0,
         "AcknowledgeAppend": 0,
         "FailAppend": 0,
