@@ -37,6 +37,7 @@ DRIVEN = frozenset(
         "ReplicationInterruptedFetches",
         "SharePartition",
         "TransactionErrors",
+        "TransactionExpiry",
         "TransactionManager",
         "TransactionProducerIds",
         "TransactionalLog",

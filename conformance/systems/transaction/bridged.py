@@ -19,7 +19,6 @@ from conformance.systems.transaction.broker import TIMEOUT_MS
 from conformance.systems.transaction.epochs import PRODUCER_ID
 from conformance.systems.transaction.parts import (
     COMPLETING,
-    EXPIRATION_MS,
     FENCING,
     NOTHING_PENDING,
     BatchInLog,
@@ -122,7 +121,6 @@ class _Bridge:
             version=self.settings.version,
             last_epoch=self.settings.last_epoch,
             epochs_of_id=self.settings.epochs_of_id,
-            expiration=EXPIRATION_MS,
             verifies=self.settings.of_partitions.verifies,
         )
 

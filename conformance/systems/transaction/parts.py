@@ -25,7 +25,7 @@ COMPLETING = "Complete"
 FORGOTTEN = TxnTransitMetadata(-1, 0, -1, txn_state=TransactionState.DEAD)
 """A tombstone; and what a coordinator knows of an id that it has not."""
 EXPIRATION_MS = 1 << 16
-"""transactional.id.expiration.ms of the brokers."""
+"""transactional.id.expiration.ms of the brokers: LARGE of TransactionBroker.java."""
 
 _MAX_COPIES = 2
 
