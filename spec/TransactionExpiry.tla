@@ -12,7 +12,7 @@
 (*                            .removeExpiredTransactionalIds, and          *)
 (*                            TransactionMetadata.prepareDead              *)
 (*   AcknowledgeAppend,       removeFromCacheCallback of                   *)
-(*   FailAppend               writeTombstonesForExpiredTransactionalIds    *)
+(*   FailAppend, CallBackLate writeTombstonesForExpiredTransactionalIds    *)
 (*   HandleInitProducerId     TransactionCoordinator, of an id that is new *)
 (*   RefuseAddOfExpired,      TransactionCoordinator                       *)
 (*   RefuseEndOfExpired,      .handleAddPartitionsToTransaction,           *)
@@ -66,6 +66,20 @@ ExpireId(c) ==
 \* Lengths: of the log, with the records of another id.
 LengthsWithExpiry == 1..(6 * MaxTransactions + 2 * EpochsOfId + 2)
 
+\* The partition has kept its leader in a new leader epoch, as after a reassignment, and the call-back
+\* of the term before comes. The id that was loaded since is another one: nothing is done to it.
+PendingAfterLate(c) == Pending(c)
+LateCallBackReturns(c) == TRUE
+CallBackLate(c, t) ==
+  /\ MayWrite(c) /\ LateCallBackReturns(c)
+  /\ \E call \in calls :
+       /\ call.broker = c /\ call.tenure = t /\ ~OfThisTenure(c, call)
+       /\ call.record = Tombstone /\ IsInLog(call) /\ call.at <= replicated
+       /\ calls' = calls \ {call}
+  /\ coordinators' = [coordinators EXCEPT ![c].pending = PendingAfterLate(c)]
+  /\ UNCHANGED <<leader, tenure, transactionLog, replicated, requests, clients, partitions,
+                 applications, appendFailures>>
+
 (***************************************************************************)
 (* InitProducerId of an id that is not known. It is made in memory, with a *)
 (* producer id and no epoch; it stays there if its record fails.           *)
@@ -118,6 +132,7 @@ ErrorsOfExpired == {"INVALID_PRODUCER_ID_MAPPING"}
 ExpiryNext ==
   \/ Next
   \/ \E c \in Coordinators : ExpireId(c)
+  \/ \E c \in Coordinators, t \in Tenures : CallBackLate(c, t)
   \/ \E c \in Coordinators, i \in Clients, p \in Partitions, error \in ErrorsOfExpired :
        RefuseAddOfExpired(c, i, p, error)
   \/ \E c \in Coordinators, t \in Transactions, commits \in BOOLEAN, error \in ErrorsOfExpired :

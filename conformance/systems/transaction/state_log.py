@@ -97,9 +97,16 @@ class StateLog:
         raise ActionRefused(f"{broker} appends nothing in tenure {tenure}")
 
     def call_back_late(self, broker: str) -> None:
-        """What the broker has appended in earlier tenures is answered now."""
+        """What the broker has appended in earlier tenures is answered now, but for tombstones:
+        they are acknowledged by an action."""
         for append in self.appends:
-            if append.broker == broker and append.tenure < self.tenure and not append.is_late:
+            is_tombstone = append.record is FORGOTTEN
+            if (
+                not is_tombstone
+                and append.broker == broker
+                and append.tenure < self.tenure
+                and not append.is_late
+            ):
                 append.is_late = True
                 append.callback(Errors.NONE)
 

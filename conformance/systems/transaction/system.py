@@ -120,6 +120,10 @@ class TransactionSteps:
             "DeliverOutdatedMarker": (self._of_world(deliver_outdated_marker), _nobody),
             "RefuseAddPartition": (self._of_world(refuse_add_partition), _nobody),
             "ExpireId": (self._expire_id, _nobody),
+            "CallBackLate": (
+                lambda c, tenure: self._world.state.acknowledge(c, tenure),
+                _nobody,
+            ),
             "RefuseAddOfExpired": (self._of_world(refuse_add_partition), _nobody),
             "RefuseEndOfExpired": (self._of_world(refuse_end), _nobody),
             "RefuseBatchOfExpired": (self._of_world(refuse_waiting_batch), _nobody),

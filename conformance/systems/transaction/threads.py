@@ -16,6 +16,7 @@ _COORDINATOR_IS: Mapping[str, int] = MappingProxyType(
         "AddPartitionOfLeader": 0,
         "Verify": 0,
         "ExpireId": 0,
+        "CallBackLate": 0,
         "HandleEndTxn": 0,
         "AcknowledgeAppend": 0,
         "FailAppend": 0,

@@ -209,7 +209,15 @@ final class StateTopic {
   void acknowledge(int broker, int of) {
     Append append = take(broker, of);
     replicate(append.offset + 1);
-    append.success.run();
+    try {
+      append.success.run();
+    } catch (NullPointerException error) {
+      if (append.value != null || of == tenure) {
+        throw error;
+      }
+      appends.add(append);
+      throw new Broker.Refused("the call-back of a tombstone, in a later tenure, throws " + error);
+    }
   }
 
   /** The append times out; the record stays. */
@@ -227,10 +235,13 @@ final class StateTopic {
     throw new Broker.Refused("broker " + broker + " appends nothing in tenure " + of);
   }
 
-  /** What the broker has appended in earlier tenures is answered now. */
+  /**
+   * What the broker has appended in earlier tenures is answered now, but for tombstones: they are
+   * acknowledged by an action.
+   */
   void callBackLate(int broker) {
     for (Append append : List.copyOf(appends)) {
-      if (append.broker == broker && append.tenure < tenure && !append.answered) {
+      if (append.value != null && append.broker == broker && append.tenure < tenure && !append.answered) {
         append.answered = true;
         append.success.run();
       }
