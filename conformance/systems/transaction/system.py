@@ -286,7 +286,8 @@ class TransactionSystem(WholeSections, RewindingSystem, TransactionSteps):
 
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether two threads of one broker take these."""
-        return concurrent(running, between)
+        expires = self._settings.epochs_of_id != NEVER
+        return concurrent(running, between, expires=expires)
 
     def in_parts(self, running: Action, between: Action) -> bool:
         """Whether an election comes between the parts of a call-back."""
