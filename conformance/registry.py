@@ -73,6 +73,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "storage": ("LogStorage",),
         "transaction": (
             "TransactionErrors",
+            "TransactionExpiry",
             "TransactionProducerIds",
             "TransactionalLog",
             "Transactions",

@@ -62,6 +62,12 @@ _TIMED_OUT = """BeginTransaction("a")  AddPartitionOfClient("c1", "a", "p")
 
 
 SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
+    "late-tombstone": (
+        "transaction/expiry-fail-over",
+        {},
+        """ExpireId("c1")  Elect("c1", 2)  Load("c1")  HandleInitProducerId("c1", "b")
+        CallBackLate("c1", 1)""",
+    ),
     "fenced-in-an-old-epoch": (
         "replication/truncate-on-fetch-log-start-fine-2b",
         {"Epochs": "1..3"},

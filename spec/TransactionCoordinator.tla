@@ -32,17 +32,19 @@ OnlyWrites(c, record) ==
 (***************************************************************************)
 IsOver(state) == state = "Empty" \/ state \in Completes
 SomeoneInitializes == \E i \in Clients : clients[i].state = "Initializing"
+HasEpochLeft(c) == Now(c).epoch < MaxEpoch
+NextEpoch(c) == Now(c).epoch + 1
 
 HandleInitProducerId(c, i) ==
   /\ MayWrite(c) /\ Idle(c) /\ clients[i].state = "Initializing"
-  /\ IsOver(Now(c).state) /\ Now(c).epoch < MaxEpoch
-  /\ OnlyWrites(c, TxnRecord("Empty", Now(c).epoch + 1, {}, NoTransaction, i, NoTransaction))
+  /\ IsOver(Now(c).state) /\ HasEpochLeft(c)
+  /\ OnlyWrites(c, TxnRecord("Empty", NextEpoch(c), {}, NoTransaction, i, NoTransaction))
 
 \* TransactionMetadata.prepareFenceProducerEpoch.
 BeginFence(c) ==
   /\ MayWrite(c) /\ Idle(c) /\ Now(c).state = "Ongoing"
   /\ TimeOuts \/ SomeoneInitializes
-  /\ Now(c).epoch < MaxEpoch
+  /\ HasEpochLeft(c)
   /\ coordinators' = [coordinators EXCEPT ![c].pending = "Fence"]
   /\ UNCHANGED <<leader, tenure, transactionLog, replicated, calls, appendFailures>>
   /\ UNCHANGED <<requests, clients, partitions, applications>>
@@ -110,7 +112,7 @@ HandleEndTxn(c, t, commits) ==
   /\ MayWrite(c)
   /\ \E m \in requests :
        /\ m.type = "EndTxn" /\ m.txn = t /\ m.commits = commits
-       /\ MayEnd(c, m) /\ EndsHere(c, m) /\ EpochOfEnd(m.epoch) <= MaxEpoch
+       /\ MayEnd(c, m) /\ EndsHere(c, m) /\ (EpochOfEnd(m.epoch) # m.epoch => HasEpochLeft(c))
        /\ OnlyWrites(c, TxnRecord(Prepare(commits), EpochOfEnd(m.epoch),
                                   IF Now(c).state = "Ongoing" THEN Now(c).parts ELSE {},
                                   IF Now(c).state = "Ongoing" THEN Now(c).txn ELSE NoTransaction,

@@ -76,17 +76,19 @@ Epochs == 0..MaxEpoch
 (***************************************************************************)
 Prepares == {"PrepareCommit", "PrepareAbort"}
 Completes == {"CompleteCommit", "CompleteAbort"}
-States == {"Empty", "Ongoing"} \union Prepares \union Completes
+StatesOfId == {"Empty", "Ongoing"} \union Prepares \union Completes
+States == StatesOfId   \* and what follows the last one, in TransactionExpiry
 Prepare(commits) == IF commits THEN "PrepareCommit" ELSE "PrepareAbort"
 Complete(commits) == IF commits THEN "CompleteCommit" ELSE "CompleteAbort"
 Commits(state) == state \in {"PrepareCommit", "CompleteCommit"}
 MarkerKind(state) == IF Commits(state) THEN "Committed" ELSE "Aborted"
 
-LegalMoves ==
+MovesOfId ==
   ({"Empty"} \union Completes) \X {"Empty", "Ongoing"}
     \union {"Ongoing"} \X ({"Ongoing"} \union Prepares)
     \union {<<"PrepareCommit", "CompleteCommit">>, <<"PrepareAbort", "CompleteAbort">>}
     \union (IF Version2 THEN ({"Empty"} \union Completes) \X {"PrepareAbort"} ELSE {})
+LegalMoves == MovesOfId
 
 (***************************************************************************)
 (* A record of __transaction_state. `client` is the instance that asked    *)

@@ -1,4 +1,4 @@
 """The transaction coordinator (org.apache.kafka.coordinator.transaction), by the rules of 4.4.
 
-Not here: the expiry of transactional ids, two-phase commit (KIP-939).
+Not here: two-phase commit (KIP-939).
 """

@@ -38,13 +38,22 @@ class TxnRecord:
     value: TxnTransitMetadata | None
 
 
+def tombstone_record(transactional_id: str, timestamp: int) -> Record:
+    """The record that forgets an id."""
+    return Record(None, _key(transactional_id), timestamp)
+
+
+def _key(transactional_id: str) -> bytes:
+    name = transactional_id.encode()
+    return struct.pack(">hh", _KEY_VERSION, len(name)) + name
+
+
 def transaction_record(
     transactional_id: str, value: TxnTransitMetadata, transaction_version: int, timestamp: int
 ) -> Record:
     """The record of an id; from `transaction_version` 1 on in the flexible version."""
-    name = transactional_id.encode()
-    key = struct.pack(">hh", _KEY_VERSION, len(name)) + name
-    return Record(_value(value, min(transaction_version, _FLEXIBLE)), key, timestamp)
+    encoded = _value(value, min(transaction_version, _FLEXIBLE))
+    return Record(encoded, _key(transactional_id), timestamp)
 
 
 def _value(value: TxnTransitMetadata, version: int) -> bytes:

@@ -205,6 +205,13 @@ class TransactionMetadata:
             transit = replace(transit, producer_id=successor, producer_epoch=0)
         return self._prepare_transition_to(transit)
 
+    def prepare_dead(self) -> TxnTransitMetadata:
+        """The id is to be forgotten. Once that is replicated it leaves memory, and stays pending
+        for whoever has looked it up before."""
+        return self._prepare_transition_to(
+            replace(self.current, txn_state=TransactionState.DEAD, topic_partitions=frozenset())
+        )
+
     def _prepare_transition_to(self, transit: TxnTransitMetadata) -> TxnTransitMetadata:
         if self.pending_state is not None:
             raise IllegalStateException(

@@ -16,6 +16,8 @@ class TransactionState(IntEnum):
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4
     COMPLETE_ABORT = 5
+    DEAD = 6
+    """Only ever pending: the id is about to be forgotten."""
     PREPARE_EPOCH_FENCE = 7
     """Only ever pending: the transaction is about to be aborted by the coordinator."""
 
@@ -23,6 +25,11 @@ class TransactionState(IntEnum):
     def state_name(self) -> str:
         """As DescribeTransactions writes it: CompleteCommit."""
         return "".join(map(str.capitalize, self.name.split("_")))
+
+    @property
+    def is_expiration_allowed(self) -> bool:
+        """Whether an id that is here may be forgotten."""
+        return self in _OVER
 
 
 PREPARES = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
@@ -37,6 +44,7 @@ VALID_PREVIOUS_STATES: Mapping[TransactionState, frozenset[TransactionState]] = 
         TransactionState.PREPARE_ABORT: _OVER | {TransactionState.ONGOING},
         TransactionState.COMPLETE_COMMIT: frozenset({TransactionState.PREPARE_COMMIT}),
         TransactionState.COMPLETE_ABORT: frozenset({TransactionState.PREPARE_ABORT}),
+        TransactionState.DEAD: _OVER,
         TransactionState.PREPARE_EPOCH_FENCE: frozenset({TransactionState.ONGOING}),
     }
 )

@@ -20,7 +20,7 @@ from ..group.group_metadata_manager import partition_for
 from ..log import Log
 from ..records import MemoryRecords
 from ..scheduler import Scheduler
-from .transaction_log import read_transaction_record, transaction_record
+from .transaction_log import read_transaction_record, tombstone_record, transaction_record
 from .transaction_metadata import TransactionMetadata, TxnTransitMetadata
 from .transaction_state import PREPARES, TransactionState
 
@@ -38,6 +38,7 @@ _NOT_LEADER = frozenset({Errors.NOT_LEADER_OR_FOLLOWER, Errors.KAFKA_STORAGE_ERR
 _TOO_LARGE = frozenset({Errors.MESSAGE_TOO_LARGE, Errors.RECORD_LIST_TOO_LARGE})
 _LOAD_BYTES = 5 * 1024 * 1024
 """transaction.state.log.load.buffer.size."""
+_EXPIRATION = "transactionalId-expiration"
 
 AppendCallback = Callable[[Errors], None]
 SendTxnMarkers = Callable[[int, TransactionMetadata, TxnTransitMetadata], None]
@@ -63,6 +64,8 @@ class TransactionConfig:
     transaction_version: int = 2
     max_timeout_ms: int = 900_000
     num_partitions: int = 50
+    transactional_id_expiration_ms: int = 7 * 24 * 3_600_000
+    request_timeout_ms: int = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,14 @@ class TransactionalIdAndProducerIdEpoch:
     transactional_id: str
     producer_id: int
     producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Expiry:
+    """An id whose tombstone is appended, as it was looked at."""
+
+    transactional_id: str
+    transit: TxnTransitMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +200,64 @@ class TransactionStateManager:
         """What is loaded of the id, looked at from outside: no lock is taken, no error raised."""
         entry = self._cache.get(self.partition_for(transactional_id))
         return None if entry is None else entry.metadata.get(transactional_id)
+
+    # ---- expiry ----------------------------------------------------------------------------
+
+    def enable_transactional_id_expiration(self) -> None:
+        """Look for ids that nobody uses, again and again: the scheduler says when
+        transaction.remove.expired.transaction.cleanup.interval.ms is over."""
+        self._scheduler.schedule_once(_EXPIRATION, self._expire_and_go_on)
+
+    def _expire_and_go_on(self) -> None:
+        self.remove_expired_transactional_ids()
+        self.enable_transactional_id_expiration()
+
+    def remove_expired_transactional_ids(self) -> None:
+        """Append tombstones of the ids that were not used for transactional.id.expiration.ms.
+
+        An id leaves memory once its tombstone is replicated.
+        """
+        with self._state_lock.read:
+            for partition, entry in list(self._cache.items()):
+                found = map(self._expiry_of, list(entry.metadata.values()))
+                expired = [expiry for expiry in found if expiry is not None]
+                if expired:
+                    self._write_tombstones(partition, entry.coordinator_epoch, expired)
+
+    def _expiry_of(self, metadata: TransactionMetadata) -> _Expiry | None:
+        """None if the id is in use, or anything is pending."""
+        newest = self._clock.milliseconds() - self.config.transactional_id_expiration_ms
+        with metadata.lock:
+            if metadata.pending_state is not None or not _is_expired(metadata, newest):
+                return None
+            return _Expiry(metadata.transactional_id, metadata.prepare_dead())
+
+    def _write_tombstones(
+        self, partition: int, coordinator_epoch: int, expired: list[_Expiry]
+    ) -> None:
+        """One batch; Kafka makes more of them where max.message.bytes is reached."""
+        now = self._clock.milliseconds()
+        records = [tombstone_record(expiry.transactional_id, now) for expiry in expired]
+        self._log.append_records(
+            partition,
+            MemoryRecords.with_records(*records),
+            self.config.request_timeout_ms,
+            lambda error: self._remove_expired(partition, coordinator_epoch, expired, error),
+        )
+
+    def _remove_expired(
+        self, partition: int, coordinator_epoch: int, expired: list[_Expiry], error: Errors
+    ) -> None:
+        """removeFromCacheCallback. An id that this broker has loaded since is another one.
+
+        Kafka clears what is pending there too, and throws if the id is not loaded.
+        """
+        with self._state_lock.read:
+            entry = self._cache.get(partition)
+            if entry is None or entry.coordinator_epoch != coordinator_epoch:
+                return
+            for expiry in expired:
+                _remove_or_keep(entry, expiry, error)
 
     # ---- elections -------------------------------------------------------------------------
 
@@ -326,6 +395,23 @@ class TransactionStateManager:
                 return Errors.NOT_COORDINATOR
             change(known.metadata)
         return Errors.NONE
+
+
+def _is_expired(metadata: TransactionMetadata, newest: int) -> bool:
+    last_update = metadata.current.txn_last_update_timestamp
+    return metadata.state.is_expiration_allowed and last_update <= newest
+
+
+def _remove_or_keep(entry: _CacheEntry, expiry: _Expiry, error: Errors) -> None:
+    """What is removed stays pending: who has looked it up before cannot go on with it."""
+    metadata = entry.metadata[expiry.transactional_id]
+    with metadata.lock:
+        is_same = metadata.current.producer_epoch == expiry.transit.producer_epoch
+        is_dead = metadata.pending_state is TransactionState.DEAD
+        if error is Errors.NONE and is_same and is_dead:
+            del entry.metadata[expiry.transactional_id]
+        else:
+            metadata.pending_state = None
 
 
 def _nothing(_metadata: TransactionMetadata) -> None:

@@ -72,7 +72,12 @@ _TOPICS = "ConsumerTopics"
 _OF_CONSUMERS = (_COMMITS, _POSITIONS, _TOPICS)
 _OF_ALL_RELEASES = (_TRANSACTIONAL_LOG, _STORAGE, _DIRECTORIES, _REASSIGNMENT, *_OF_CONSUMERS)
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
-_OF_TRANSACTIONS = (_TRANSACTIONS, "TransactionErrors", "TransactionProducerIds")
+_OF_TRANSACTIONS = (
+    _TRANSACTIONS,
+    "TransactionErrors",
+    "TransactionExpiry",
+    "TransactionProducerIds",
+)
 _SIGNS: Final[Mapping[str, str]] = {
     "Sessions": _TASKS,
     "MemberIds": _GROUPS,
@@ -416,6 +421,7 @@ _TRANSACTION_COMMANDS: Final = (
         "partitions": 1,
         "version": 1,
         "last_epoch": -1,
+        "epochs_of_id": -1,
         "verifies": True,
     },
 )

@@ -96,6 +96,7 @@ class _TransactionsView(msgspec.Struct, frozen=True, array_like=True):
 
 
 _as_view = cache(msgspec.json.Decoder(_TransactionsView).decode)
+_as_name = msgspec.json.Decoder(str).decode
 _as_markers = msgspec.json.Decoder(list[tuple[int, int, int, int, bool, int, int]]).decode
 
 
@@ -119,6 +120,7 @@ class _Bridge:
             partitions=len(self.settings.partitions),
             version=self.settings.version,
             last_epoch=self.settings.last_epoch,
+            epochs_of_id=self.settings.epochs_of_id,
             verifies=self.settings.of_partitions.verifies,
         )
 
@@ -268,6 +270,10 @@ class KafkaCoordinator:
         """See `Coordinator.begin_fence`."""
         self._tell("txn_begin_fence", client=client)
 
+    def expire_ids(self) -> None:
+        """See `Coordinator.expire_ids`."""
+        self._tell("txn_expire")
+
     def end_fence(self) -> None:
         """See `Coordinator.end_fence`."""
         self._tell("txn_end_fence")
@@ -276,10 +282,10 @@ class KafkaCoordinator:
         """See `Coordinator.add_partition`."""
         self._tell("txn_add", partition=self._bridge.number_of(partition), epoch=epoch)
 
-    def has_partition(self, partition: TopicPartition, epoch: int) -> bool:
-        """See `Coordinator.has_partition`."""
+    def verify_partition(self, partition: TopicPartition, epoch: int) -> Errors:
+        """See `Coordinator.verify_partition`."""
         number = self._bridge.number_of(partition)
-        return self._ask("txn_verify", partition=number, epoch=epoch) == b"true"
+        return Errors[_as_name(self._ask("txn_verify", partition=number, epoch=epoch))]
 
     def end_transaction(self, txn: int, epoch: int, *, commits: bool) -> None:
         """See `Coordinator.end_transaction`."""

@@ -10,6 +10,7 @@ from conformance.systems.transaction.epochs import ProducerEpochs
 from conformance.systems.transaction.parts import (
     COMPLETING,
     FENCING,
+    FORGOTTEN,
     NOTHING_PENDING,
     KnownTransaction,
     SentMarker,
@@ -33,6 +34,7 @@ TRANSACTIONAL_ID = "t"
 TIMEOUT_MS = 1000
 _PARTITION = 0
 _LOAD = "load-txns-for-partition"
+_EXPIRATION = "transactionalId-expiration"
 
 
 class NamedTasks:
@@ -60,9 +62,9 @@ class NamedTasks:
         while any(scheduled == name for scheduled, _ in self._tasks):
             self.run(name)
 
-    def keep(self, name: str) -> None:
-        """The threads of an earlier tenure are over, but for tasks of that name."""
-        self._tasks = [task for task in self._tasks if task[0] == name]
+    def keep(self, *names: str) -> None:
+        """The threads of an earlier tenure are over, but for tasks of those names."""
+        self._tasks = [task for task in self._tasks if task[0] in names]
 
 
 class CoordinatorBroker:
@@ -93,6 +95,7 @@ class CoordinatorBroker:
         self._coordinator = TransactionCoordinator(
             self._manager, self._channel, epochs.generate, self._tasks, clock
         )
+        self._manager.enable_transactional_id_expiration()
         self.tenure = 0
         self.loaded_at = 0
         self._version = config.transaction_version
@@ -104,9 +107,11 @@ class CoordinatorBroker:
     @property
     def known(self) -> KnownTransaction | None:
         """See `Coordinator.known`."""
+        if self.tenure == 0 or self._manager.loading_epoch(_PARTITION) is not None:
+            return None
         metadata = self._metadata
         if metadata is None:
-            return None
+            return KnownTransaction(FORGOTTEN, NOTHING_PENDING)
         current = self._epochs.numbered(metadata.current)
         return KnownTransaction(current, self._pending(metadata))
 
@@ -123,8 +128,6 @@ class CoordinatorBroker:
 
     @property
     def _metadata(self) -> TransactionMetadata | None:
-        if self.tenure == 0 or self._manager.loading_epoch(_PARTITION) is not None:
-            return None
         return self._manager.cached_metadata(TRANSACTIONAL_ID)
 
     # ---- elections -------------------------------------------------------------------------
@@ -132,7 +135,7 @@ class CoordinatorBroker:
     def elect(self, tenure: int) -> None:
         """See `Coordinator.elect`. Who was elected before has resigned meanwhile."""
         has_led, self.tenure = self.tenure > 0, tenure
-        self._tasks.keep(_LOAD)
+        self._tasks.keep(_LOAD, _EXPIRATION)
         self.producer_ids.clear()
         self.ends.clear()
         if has_led:
@@ -174,6 +177,10 @@ class CoordinatorBroker:
         else:
             self.init_producer_id(client)
 
+    def expire_ids(self) -> None:
+        """See `Coordinator.expire_ids`."""
+        self._tasks.run(_EXPIRATION)
+
     def end_fence(self) -> None:
         """See `Coordinator.end_fence`."""
         self._tasks.run("end-fence")
@@ -192,12 +199,12 @@ class CoordinatorBroker:
         if refusal is not None:
             raise refusal.exception()
 
-    def has_partition(self, partition: TopicPartition, epoch: int) -> bool:
-        """See `Coordinator.has_partition`."""
+    def verify_partition(self, partition: TopicPartition, epoch: int) -> Errors:
+        """See `Coordinator.verify_partition`."""
         errors = self._coordinator.handle_verify_partitions_in_transaction(
             TRANSACTIONAL_ID, self._epochs.of_number(epoch), frozenset({partition})
         )
-        return errors[partition] is Errors.NONE
+        return errors[partition]
 
     def end_transaction(self, txn: int, epoch: int, *, commits: bool) -> None:
         """See `Coordinator.end_transaction`."""

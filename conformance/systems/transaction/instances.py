@@ -49,7 +49,7 @@ class ProducerInstances:
     def take_added(self, client: str, broker: Coordinator, partition: TransactionPartition) -> None:
         """The answer to AddPartitionsToTxn comes."""
         instance, topic_partition = self.by_name[client], partition.topic_partition
-        if not broker.has_partition(topic_partition, instance.epoch):
+        if broker.verify_partition(topic_partition, instance.epoch) is not Errors.NONE:
             raise ActionRefused(f"{topic_partition} is not in the transaction of {client}")
         self.by_name[client] = instance.with_added(topic_partition.topic)
 

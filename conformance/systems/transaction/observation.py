@@ -22,6 +22,7 @@ from conformance.systems.transaction.parts import (
 )
 from conformance.tla import Fn, Value
 from impl.transaction.transaction_metadata import TxnTransitMetadata
+from impl.transaction.transaction_state import TransactionState
 
 NO_CLIENT = "none"
 _PRODUCER = "t"
@@ -44,7 +45,9 @@ Origins = Mapping[int, StepOrigin]
 
 def record_of(record: TxnTransitMetadata, origins: Origins) -> Value:
     """A record of the log."""
-    return _record(record, origins, origins[record.txn_last_update_timestamp])
+    is_tombstone = record.txn_state is TransactionState.DEAD
+    origin = StepOrigin() if is_tombstone else origins[record.txn_last_update_timestamp]
+    return _record(record, origins, origin)
 
 
 def _record(record: TxnTransitMetadata, origins: Origins, origin: StepOrigin) -> Value:
@@ -62,10 +65,13 @@ def _record(record: TxnTransitMetadata, origins: Origins, origin: StepOrigin) ->
 
 
 def coordinator_of(broker: Coordinator, origins: Origins) -> Value:
-    """What a broker knows of the id. Who loads a record does not know who has asked for it."""
+    """What a broker knows of the id. Who loads a record does not know who has asked for it.
+
+    An id without an epoch is in memory only: nobody was told of it.
+    """
     known = broker.known
     current = _UNKNOWN if known is None else known.current
-    is_own = current.txn_last_update_timestamp > broker.loaded_at
+    is_own = current.txn_last_update_timestamp > broker.loaded_at and current.producer_epoch >= 0
     origin = origins[current.txn_last_update_timestamp] if is_own else StepOrigin()
     return Fn(
         {

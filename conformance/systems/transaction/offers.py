@@ -12,6 +12,7 @@ OFFERABLE = frozenset(
         "HandleInitProducerId",
         "BeginFence",
         "EndFence",
+        "ExpireId",
         "AddPartitionOfClient",
         "AddPartitionOfLeader",
         "Verify",
@@ -60,9 +61,11 @@ def _of_coordinator(world: TransactionWorld, name: str, epoch: int) -> Iterator[
             adding = (c for c in open_txns if partition not in clients.by_name[c].added)
             yield from (Action("AddPartitionOfClient", (name, c, partition)) for c in adding)
     for txn, end_epoch, commits in world.network.ends:
-        if end_epoch + (settings.version >= 2) <= settings.max_epoch:
+        if settings.version < 2 or settings.has_epoch_left(end_epoch):
             yield Action("HandleEndTxn", (name, txn, commits))
-    if epoch < settings.max_epoch:
+    if world.expiries < settings.max_expiries:
+        yield Action("ExpireId", (name,))
+    if settings.has_epoch_left(epoch):
         yield from (Action("HandleInitProducerId", (name, client)) for client in asking)
         if asking or settings.times_out:
             yield Action("BeginFence", (name,))

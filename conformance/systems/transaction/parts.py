@@ -16,11 +16,16 @@ from conformance.systems.shared.transaction.instance import TransactionBatch
 from conformance.systems.transaction.settings import TransactionSettings
 from impl.errors import Errors
 from impl.transaction.transaction_metadata import TxnTransitMetadata
+from impl.transaction.transaction_state import TransactionState
 from impl.types import TopicPartition
 
 NOTHING_PENDING = "None"
 FENCING = "Fence"
 COMPLETING = "Complete"
+FORGOTTEN = TxnTransitMetadata(-1, 0, -1, txn_state=TransactionState.DEAD)
+"""A tombstone; and what a coordinator knows of an id that it has not."""
+EXPIRATION_MS = 1 << 16
+"""transactional.id.expiration.ms of the brokers: LARGE of TransactionBroker.java."""
 
 _MAX_COPIES = 2
 
@@ -80,7 +85,7 @@ class Coordinator(Protocol):
 
     @property
     def known(self) -> KnownTransaction | None:
-        """The id, if it is loaded here."""
+        """The id, `FORGOTTEN` if there is none; None if nothing is loaded here."""
         ...
 
     @property
@@ -116,6 +121,10 @@ class Coordinator(Protocol):
         """An instance asks for an epoch; or, None, the transaction's time is over."""
         ...
 
+    def expire_ids(self) -> None:
+        """The next look for ids that nobody uses."""
+        ...
+
     def end_fence(self) -> None:
         """Go on with the fence. ActionRefused if none was begun."""
         ...
@@ -127,8 +136,8 @@ class Coordinator(Protocol):
         """
         ...
 
-    def has_partition(self, partition: TopicPartition, epoch: int) -> bool:
-        """Whether the partition is in the transaction of that epoch."""
+    def verify_partition(self, partition: TopicPartition, epoch: int) -> Errors:
+        """NONE if the partition is in the transaction of that epoch."""
         ...
 
     def end_transaction(self, txn: int, epoch: int, *, commits: bool) -> None:

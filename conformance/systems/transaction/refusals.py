@@ -1,4 +1,7 @@
-"""Requests that brokers must refuse (TransactionErrors.tla): the error is a part of the step."""
+"""Requests that brokers must refuse: the error is a part of the step.
+
+TransactionErrors.tla has them, and TransactionExpiry.tla those of an id that was forgotten.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +50,31 @@ def refuse_add_partition(
     _refused(world, lambda: world.brokers[name].add_partition(leader.topic_partition, epoch), error)
 
 
+def refuse_end(world: TransactionWorld, name: str, txn: int, commits: bool, error: str) -> None:
+    """An EndTxn comes, and nothing is appended."""
+    broker, epoch = world.brokers[name], world.network.epoch_of_end(txn, commits=commits)
+    broker.end_transaction(txn, epoch, commits=commits)
+    answer, _epoch = broker.ends[txn]
+    _check(answer.name, error)
+
+
+def refuse_waiting_batch(world: TransactionWorld, name: str, partition: str, error: str) -> None:
+    """The leader asks the coordinator about a batch, and answers it with the error."""
+    broker, leader = world.brokers[name], world.partitions[partition]
+    batch = world.waiting(name, partition)[0]
+    if world.settings.version >= 2:
+        _refused(world, lambda: broker.add_partition(leader.topic_partition, batch.epoch), error)
+    else:
+        _check(broker.verify_partition(leader.topic_partition, batch.epoch).name, error)
+    leader.forget(batch)
+
+
 def _refused(world: TransactionWorld, request: Callable[[], None], error: str) -> None:
     """ActionRefused if the request is answered otherwise."""
-    answer = _answer(world, request)
+    _check(_answer(world, request), error)
+
+
+def _check(answer: str, error: str) -> None:
     if answer != error:
         raise ActionRefused(f"the broker answers {answer}, not {error}")
 

@@ -33,6 +33,9 @@ class TransactionSettings:
     max_epoch: int
     last_epoch: int
     """After which its producer id is used up; NEVER if that is far away."""
+    epochs_of_id: int
+    """How many numbers a producer id has that may expire; NEVER if it does not."""
+    max_expiries: int
     times_out: bool
     replicates_loads: bool
     of_partitions: PartitionSettings
@@ -48,6 +51,8 @@ class TransactionSettings:
             _names(constants, "Late"),
             _number(constants, "MaxEpoch"),
             _number(constants, "LastEpoch") if "LastEpoch" in constants else NEVER,
+            _number(constants, "EpochsOfId") if "EpochsOfId" in constants else NEVER,
+            _number(constants, "MaxExpiries") if "MaxExpiries" in constants else 0,
             constants["TimeOuts"] is True,
             constants["LoadIsReplicated"] is True,
             PartitionSettings(
@@ -62,6 +67,12 @@ class TransactionSettings:
     def version(self) -> int:
         """Of transactions: 2, or 0 for both that came before."""
         return self.of_partitions.version
+
+    def has_epoch_left(self, epoch: int) -> bool:
+        """Whether the model lets the epoch be raised."""
+        if self.epochs_of_id == NEVER:
+            return epoch < self.max_epoch
+        return epoch < 0 or epoch % self.epochs_of_id < self.epochs_of_id - 1
 
     @property
     def max_copies(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.transaction.epochs import ProducerEpochs
-from conformance.systems.transaction.parts import InFlightAppend
+from conformance.systems.transaction.parts import FORGOTTEN, InFlightAppend
 from conformance.systems.transaction.replica import load_replica
 from impl.errors import Errors
 from impl.log import Log
@@ -16,6 +16,7 @@ from impl.producer_state.producer_state_manager import ProducerStateManagerConfi
 from impl.records import MemoryRecords, Record
 from impl.transaction.transaction_log import TOPIC, read_transaction_record
 from impl.transaction.transaction_metadata import TxnTransitMetadata
+from impl.transaction.transaction_state import TransactionState
 from impl.transaction.transaction_state_manager import AppendCallback
 from impl.types import LogOffsetMetadata
 
@@ -41,6 +42,11 @@ class StateLog:
         self.log: Log = load_replica(ProducerStateManagerConfig(), topic=TOPIC)
         self.leader, self.tenure = leader, 1
         self.appends: list[PendingAppend] = []
+        epochs.follow(self.tombstones)
+
+    def tombstones(self) -> int:
+        """How often the id was forgotten."""
+        return sum(record.txn_state is TransactionState.DEAD for record in self.records)
 
     @property
     def records(self) -> Sequence[TxnTransitMetadata]:
@@ -91,9 +97,16 @@ class StateLog:
         raise ActionRefused(f"{broker} appends nothing in tenure {tenure}")
 
     def call_back_late(self, broker: str) -> None:
-        """What the broker has appended in earlier tenures is answered now."""
+        """What the broker has appended in earlier tenures is answered now, but for tombstones:
+        they are acknowledged by an action."""
         for append in self.appends:
-            if append.broker == broker and append.tenure < self.tenure and not append.is_late:
+            is_tombstone = append.record is FORGOTTEN
+            if (
+                not is_tombstone
+                and append.broker == broker
+                and append.tenure < self.tenure
+                and not append.is_late
+            ):
                 append.is_late = True
                 append.callback(Errors.NONE)
 
@@ -103,8 +116,7 @@ def _value_of(record: Record) -> TxnTransitMetadata:
     """A state of the log is looked at again and again: no record is read twice."""
     known = read_transaction_record(record)
     assert known is not None, "the coordinator writes versions that it knows"
-    assert known.value is not None, "no id expires"
-    return known.value
+    return known.value or FORGOTTEN
 
 
 class BrokerStateLog:

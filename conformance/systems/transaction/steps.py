@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.transaction.world import TransactionWorld
+from impl.errors import Errors
 
 
 def take_producer_id(world: TransactionWorld, client: str, name: str) -> None:
@@ -31,8 +32,9 @@ def verify(world: TransactionWorld, name: str, partition: str) -> None:
     """The coordinator is asked whether the partition is in the batch's transaction."""
     leader = world.partitions[partition]
     batch = world.waiting(name, partition)[0]
-    if not world.brokers[name].has_partition(leader.topic_partition, batch.epoch):
-        raise ActionRefused(f"{partition} is not in the transaction of {batch}")
+    error = world.brokers[name].verify_partition(leader.topic_partition, batch.epoch)
+    if error is not Errors.NONE:
+        raise ActionRefused(f"{partition} is not in the transaction of {batch}: {error.name}")
     leader.verify(batch)
 
 

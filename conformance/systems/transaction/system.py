@@ -1,6 +1,6 @@
 """The system under test: coordinators of one transactional id, and the partitions that it writes.
 
-Driven by Transactions.tla and TransactionErrors.tla. Requests, call-backs of appends, loads and
+Driven by Transactions.tla and what extends it. Requests, call-backs of appends, loads and
 answers wait for an action.
 """
 
@@ -24,7 +24,9 @@ from conformance.systems.transaction.refusals import (
     deliver_outdated_marker,
     refuse_add_partition,
     refuse_batch,
+    refuse_end,
     refuse_verification,
+    refuse_waiting_batch,
 )
 from conformance.systems.transaction.settings import TransactionSettings
 from conformance.systems.transaction.step_clock import StepClock
@@ -117,6 +119,14 @@ class TransactionSteps:
             "RefuseBatch": (self._of_world(refuse_batch), _nobody),
             "DeliverOutdatedMarker": (self._of_world(deliver_outdated_marker), _nobody),
             "RefuseAddPartition": (self._of_world(refuse_add_partition), _nobody),
+            "ExpireId": (self._expire_id, _nobody),
+            "CallBackLate": (
+                lambda c, tenure: self._world.state.acknowledge(c, tenure),
+                _nobody,
+            ),
+            "RefuseAddOfExpired": (self._of_world(refuse_add_partition), _nobody),
+            "RefuseEndOfExpired": (self._of_world(refuse_end), _nobody),
+            "RefuseBatchOfExpired": (self._of_world(refuse_waiting_batch), _nobody),
         }
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -166,6 +176,10 @@ class TransactionSteps:
         self._world.brokers[name].begin_fence(asking[0] if asking else None)
         if was_fenced or not self._is_fenced(name):
             raise ActionRefused(f"{name} fences no transaction")
+
+    def _expire_id(self, name: str) -> None:
+        self._world.expire()
+        self._appending(self._world.brokers[name].expire_ids)
 
     def _is_fenced(self, name: str) -> bool:
         known = self._world.brokers[name].known
@@ -272,7 +286,8 @@ class TransactionSystem(WholeSections, RewindingSystem, TransactionSteps):
 
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether two threads of one broker take these."""
-        return concurrent(running, between)
+        expires = self._settings.epochs_of_id != NEVER
+        return concurrent(running, between, expires=expires)
 
     def in_parts(self, running: Action, between: Action) -> bool:
         """Whether an election comes between the parts of a call-back."""

@@ -15,6 +15,8 @@ _COORDINATOR_IS: Mapping[str, int] = MappingProxyType(
         "AddPartitionOfClient": 0,
         "AddPartitionOfLeader": 0,
         "Verify": 0,
+        "ExpireId": 0,
+        "CallBackLate": 0,
         "HandleEndTxn": 0,
         "AcknowledgeAppend": 0,
         "FailAppend": 0,
@@ -47,8 +49,8 @@ _OF_PARTITION = frozenset(
 meanwhile: Partition, whose lock keeps elections and appends apart, is not here."""
 
 
-def concurrent(running: Action, between: Action) -> bool:
-    """Whether two threads of one broker take these.
+def concurrent(running: Action, between: Action, *, expires: bool = False) -> bool:
+    """Whether two threads of one broker take these; `expires`: the id may.
 
     The controller elects, whatever a broker does at that moment; so an election comes in another's
     middle, but is not interrupted: the log has its leader before the coordinator hears of it.
@@ -61,7 +63,7 @@ def concurrent(running: Action, between: Action) -> bool:
     coordinator = _coordinator(running)
     if coordinator is None:
         return False
-    return _is_election(running, between) or coordinator == _coordinator(between)
+    return _is_election(running, between, expires=expires) or coordinator == _coordinator(between)
 
 
 def _coordinator(action: Action) -> object:
@@ -69,14 +71,18 @@ def _coordinator(action: Action) -> object:
     return None if place is None else action.args[place]
 
 
-def _is_election(running: Action, between: Action) -> bool:
-    """A completion whose append fails, as another broker leads, leaves nothing pending in memory.
+def _is_election(running: Action, between: Action, *, expires: bool) -> bool:
+    """A completion whose append fails, as another broker leads, leaves nothing pending in memory,
+    and an InitProducerId of an id that has expired leaves a new one there.
 
-    The specification has no such step: whoever was replaced completes nothing.
+    The specification has no such steps: whoever was replaced completes nothing and makes nothing.
     """
     if between.name != "Elect":
         return False
-    return running.name != "CompleteTransaction" or running.args[0] == between.args[0]
+    leaves_something = running.name == "CompleteTransaction" or (
+        expires and running.name == "HandleInitProducerId"
+    )
+    return not leaves_something or running.args[0] == between.args[0]
 
 
 def in_parts(running: Action, between: Action) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.shared.transaction.instance import TransactionBatch
 from conformance.systems.transaction.broker import TIMEOUT_MS, CoordinatorBroker
-from conformance.systems.transaction.epochs import ProducerEpochs
+from conformance.systems.transaction.epochs import epochs_of
 from conformance.systems.transaction.instances import ProducerInstances
 from conformance.systems.transaction.network import TransactionNetwork
 from conformance.systems.transaction.observation import (
@@ -21,6 +21,7 @@ from conformance.systems.transaction.observation import (
 )
 from conformance.systems.transaction.partition import PartitionLeader
 from conformance.systems.transaction.parts import (
+    EXPIRATION_MS,
     Coordinator,
     StatePartition,
     TransactionPartition,
@@ -31,6 +32,7 @@ from conformance.tla import make_function
 from impl.clock import Clock
 from impl.concurrency import Concurrency
 from impl.transaction.transaction_marker_channel_manager import NO_LEADER
+from impl.transaction.transaction_state import TransactionState
 from impl.transaction.transaction_state_manager import TransactionConfig
 from impl.types import TopicPartition
 
@@ -49,7 +51,7 @@ def impl_parts(
 ) -> TransactionParts:
     """Those of `impl`. Each partition is led by a broker of its own: each marker is a request."""
 
-    epochs = ProducerEpochs(settings.last_epoch)
+    epochs = epochs_of(settings.last_epoch, settings.epochs_of_id)
     partitions = {
         name: TransactionPartition(
             name,
@@ -72,7 +74,11 @@ def impl_parts(
         return settings.partitions.index(partition.topic)
 
     state = StateLog(leader, epochs)
-    config = TransactionConfig(transaction_version=settings.version, num_partitions=1)
+    config = TransactionConfig(
+        transaction_version=settings.version,
+        num_partitions=1,
+        transactional_id_expiration_ms=EXPIRATION_MS,
+    )
     brokers = {
         name: CoordinatorBroker(name, state, leader_of, clock, config, epochs, concurrency)
         for name in settings.coordinators
@@ -110,6 +116,15 @@ class TransactionWorld:
         """The open transaction has taken longer than its time-out."""
         self._clock.sleep(TIMEOUT_MS + 1)
 
+    def expire(self) -> None:
+        """The id was not used for its time."""
+        self._clock.sleep(EXPIRATION_MS)
+
+    @property
+    def expiries(self) -> int:
+        """How many tombstones the log has."""
+        return sum(record.txn_state is TransactionState.DEAD for record in self.state.records)
+
     def origin_of_client(self, client: str) -> StepOrigin:
         """Of a request of an instance: its transaction."""
         return StepOrigin(txn=self.clients.by_name[client].txn)
@@ -122,7 +137,7 @@ class TransactionWorld:
         """A completion is prepared as the decision is applied."""
         for append in self.state.in_flight:
             if (append.broker, append.tenure) == (name, tenure):
-                return self.origins[append.record.txn_last_update_timestamp]
+                return self.origins.get(append.record.txn_last_update_timestamp, StepOrigin())
         return StepOrigin()
 
     def waiting(self, name: str, partition: str) -> list[TransactionBatch]:

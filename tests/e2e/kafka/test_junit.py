@@ -25,13 +25,13 @@ from conformance.story.behaviour import Behaviour, Step
 from conformance.systems.kafka.factory import KafkaFactory
 from conformance.systems.kafka.junit import LIBRARIES, class_name, junit_test, scene_of
 from conformance.tla import Action, Fn, Value, find_tools, make_function
-from tests.kafka_needed import JUNIT_RELEASES, WITHOUT_JUNIT, jars_or_skip
+from tests.kafka_needed import JUNIT_RELEASES, WITHOUT_JUNIT, WITHOUT_WORDS, jars_or_skip
 
 LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
 TABLE: Sequence[Deviation] = [
     deviation
     for deviation in KafkaFactory("4.4.0", client="4.4.0").deviations()
-    if deviation.id not in WITHOUT_JUNIT
+    if deviation.id not in WITHOUT_JUNIT | WITHOUT_WORDS
 ]
 
 

@@ -23,6 +23,8 @@ MODELS = [
     "v2-outages",
     "errors-v2",
     "ids-fail-over",
+    "expiry-v2",
+    "expiry-fail-over",
     "v1",
 ]
 OF_OLDER = [
@@ -33,6 +35,8 @@ OF_OLDER = [
     ("errors-v2", "4.0.0"),
     ("ids-fail-over", "4.1.0"),
     ("ids-time-outs", "4.2.0"),
+    ("expiry-v1", "3.9.1"),
+    ("expiry-v1", "4.0.0"),
 ]
 """With what the table of deviations knows set aside: Scala's log and metadata, then Java's."""
 

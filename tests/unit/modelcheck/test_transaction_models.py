@@ -120,6 +120,7 @@ def broken(spec: str) -> set[str]:
 
 EXTENDED = {
     "TransactionErrors": "Transactions",
+    "TransactionExpiry": "Transactions",
     "TransactionProducerIds": "Transactions",
     "TransactionsAtPort": "Transactions",
 }

@@ -19,6 +19,7 @@ EXTENDED = {
     "CoordinatorTransactions": "CoordinatorStore",
     "ReplicationInterruptedFetches": "Replication",
     "TransactionErrors": "Transactions",
+    "TransactionExpiry": "Transactions",
     "TransactionProducerIds": "Transactions",
 }
 """Specifications whose models the system of another one takes."""

@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.BiFunction;
 import org.apache.kafka.common.TopicIdPartition;
@@ -34,7 +35,7 @@ final class StateTopic {
   private static final Class<?> REPLICA_MANAGER = Kafka.type("kafka.server.ReplicaManager");
   private static final Uuid TOPIC_ID = new Uuid(1, 3);
   private static final Set<String> PLAYED =
-      Set.of("appendRecords", "getLog", "getLogEndOffset", "topicIdPartition");
+      Set.of("appendRecords", "getLog", "getLogConfig", "getLogEndOffset", "topicIdPartition");
   /** CompleteCommit and CompleteAbort, as TransactionState numbers them. */
   private static final Set<Byte> COMPLETES = Set.of((byte) 4, (byte) 5);
 
@@ -88,6 +89,7 @@ final class StateTopic {
                 append(broker, arguments, completes);
                 yield null;
               }
+              case "getLogConfig" -> scala.Option.apply(Kafka.call(log, "config"));
               case "getLog" -> scala.Option.apply(log);
               case "getLogEndOffset" -> scala.Option.apply((Object) DiskLog.endOffset(log));
               default -> new TopicIdPartition(TOPIC_ID, PARTITION);
@@ -111,7 +113,7 @@ final class StateTopic {
     scala.Function1<Object, Object> respond = callback;
     Object value = value(((Iterable<?>) Kafka.call(records, "records")).iterator().next());
     Runnable append = () -> append(broker, key, records, value, respond);
-    if (COMPLETES.contains((byte) Kafka.call(value, "transactionStatus"))) {
+    if (value != null && COMPLETES.contains((byte) Kafka.call(value, "transactionStatus"))) {
       completes.accept(append);
     } else {
       append.run();
@@ -180,9 +182,13 @@ final class StateTopic {
         ANSWERS_IN_SCALA ? scala.jdk.javaapi.CollectionConverters.asScala(responses) : responses);
   }
 
-  /** A TransactionLogValue. */
+  /** A TransactionLogValue; null of a tombstone. */
   private static Object value(Object stored) {
-    ByteBuffer value = ((ByteBuffer) Kafka.call(stored, "value")).duplicate();
+    ByteBuffer written = (ByteBuffer) Kafka.call(stored, "value");
+    if (written == null) {
+      return null;
+    }
+    ByteBuffer value = written.duplicate();
     short version = value.getShort();
     return Kafka.make(Kafka.type("TransactionLogValue"), new ByteBufferAccessor(value), version);
   }
@@ -203,7 +209,15 @@ final class StateTopic {
   void acknowledge(int broker, int of) {
     Append append = take(broker, of);
     replicate(append.offset + 1);
-    append.success.run();
+    try {
+      append.success.run();
+    } catch (NullPointerException error) {
+      if (append.value != null || of == tenure) {
+        throw error;
+      }
+      appends.add(append);
+      throw new Broker.Refused("the call-back of a tombstone, in a later tenure, throws " + error);
+    }
   }
 
   /** The append times out; the record stays. */
@@ -221,10 +235,13 @@ final class StateTopic {
     throw new Broker.Refused("broker " + broker + " appends nothing in tenure " + of);
   }
 
-  /** What the broker has appended in earlier tenures is answered now. */
+  /**
+   * What the broker has appended in earlier tenures is answered now, but for tombstones: they are
+   * acknowledged by an action.
+   */
   void callBackLate(int broker) {
     for (Append append : List.copyOf(appends)) {
-      if (append.broker == broker && append.tenure < tenure && !append.answered) {
+      if (append.value != null && append.broker == broker && append.tenure < tenure && !append.answered) {
         append.answered = true;
         append.success.run();
       }
@@ -237,8 +254,14 @@ final class StateTopic {
     return appends;
   }
 
+  /** Null is a tombstone. */
   List<Object> values() {
     return DiskLog.batches(log).map(DiskLog::first).map(StateTopic::value).toList();
+  }
+
+  /** How often the id was forgotten. */
+  int tombstones() {
+    return (int) values().stream().filter(Objects::isNull).count();
   }
 
   long highWatermark() {

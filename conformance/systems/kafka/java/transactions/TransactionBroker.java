@@ -60,6 +60,7 @@ final class TransactionBroker {
   final Map<Integer, End> ends = new LinkedHashMap<>();
   private final Deque<Runnable> loads = new ArrayDeque<>();
   private Runnable completion;
+  private Runnable expiration;
   private Stepping fence;
 
   /** `leaders` is a KRaftMetadataCache. */
@@ -85,7 +86,7 @@ final class TransactionBroker {
         new ArrayList<>(List.of(clock, METRICS, config, cache, replicas, network, scheduler()));
     manager = make("TransactionStateManager", id, known);
     Kafka.set(manager, "stateLock", lock);
-    Kafka.call(manager, "startup", (scala.Function0<Object>) () -> 1, false);
+    Kafka.call(manager, "startup", (scala.Function0<Object>) () -> 1, true);
     known.add(manager);
     channel = make("TransactionMarkerChannelManager", id, known);
     known.add(channel);
@@ -198,7 +199,11 @@ final class TransactionBroker {
     return new Virtual.Threadless() {
       @Override
       public ScheduledFuture<?> schedule(String name, Runnable task, long delayMs, long periodMs) {
-        loads.add(task); // the state manager schedules nothing else
+        if (name.equals("transactionalId-expiration")) {
+          expiration = task;
+        } else {
+          loads.add(task); // the state manager schedules nothing else
+        }
         return null;
       }
     };
@@ -298,7 +303,13 @@ final class TransactionBroker {
     }
   }
 
-  boolean hasPartition(int partition, int epoch) {
+  /** The next look for ids that nobody uses, of the scheduler. */
+  void expireIds() {
+    expiration.run();
+  }
+
+  /** The error's name. */
+  String verifyPartition(int partition, int epoch) {
     Errors[] answer = new Errors[1];
     scala.Function1<Object, Object> callback =
         result -> {
@@ -314,7 +325,7 @@ final class TransactionBroker {
         epochs.id(epoch),
         epochs.epoch(epoch),
         Set.of(topicPartition(partition)));
-    return answer[0] == Errors.NONE;
+    return answer[0].name();
   }
 
   /** EndTxn; before 4.0 the answer has no epoch. */
@@ -420,7 +431,12 @@ final class TransactionBroker {
 
   // ---- what is seen ------------------------------------------------------------------------
 
-  /** The id's TransactionMetadata; null if it is not loaded here. */
+  /** Whether the partition of the id is loaded. */
+  boolean serves() {
+    return Kafka.call(manager, "getTransactionState", ID) instanceof scala.util.Right<?, ?>;
+  }
+
+  /** The id's TransactionMetadata; null if it is not loaded here, or not known. */
   Object metadata() {
     Object known = Kafka.call(manager, "getTransactionState", ID);
     if (!(known instanceof scala.util.Right<?, ?> right)) {

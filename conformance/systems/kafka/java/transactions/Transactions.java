@@ -20,6 +20,9 @@ import org.apache.kafka.server.common.MetadataVersion;
 final class Transactions {
   static final String PREFIX = "txn_";
   private static final long NO_TIME = -1;
+  /** Dead, without an epoch: as `writeValue` and `writeMetadata` write what there is. */
+  private static final String TOMBSTONE = "[6,-1,[],-1,-1]";
+  private static final String FORGOTTEN = "[6,-1,[],-1,-1,-1,false]";
 
   private final ObjectMapper json = new ObjectMapper();
   private final File folder;
@@ -75,7 +78,8 @@ final class Transactions {
     topic = new StateTopic(new File(folder, "txn"), command.get("leader").asInt(), clock);
     int version = command.get("version").asInt();
     int count = command.get("partitions").asInt();
-    epochs = new ProducerEpochs(command.get("last_epoch").asInt());
+    int ofId = command.get("epochs_of_id").asInt();
+    epochs = new ProducerEpochs(command.get("last_epoch").asInt(), ofId, topic::tombstones);
     Object cache = BrokerProcess.metadataCache(1);
     List<Integer> leading = IntStream.rangeClosed(1, count).boxed().toList();
     leaders = new Metadata(leading, MetadataVersion.latestProduction(), cache);
@@ -124,7 +128,8 @@ final class Transactions {
       case "txn_add" ->
           broker.addPartition(command.get("partition").asInt(), command.get("epoch").asInt());
       case "txn_verify" -> {
-        return broker.hasPartition(command.get("partition").asInt(), command.get("epoch").asInt());
+        return broker.verifyPartition(
+            command.get("partition").asInt(), command.get("epoch").asInt());
       }
       case "txn_end" ->
           broker.endTransaction(
@@ -133,6 +138,7 @@ final class Transactions {
               command.get("commits").asBoolean());
       case "txn_begin_fence" ->
           broker.beginFence(command.get("client").isNull() ? null : command.get("client").asText());
+      case "txn_expire" -> broker.expireIds();
       case "txn_end_fence" -> broker.endFence();
       case "txn_acknowledge" -> topic.acknowledge(id, command.get("tenure").asInt());
       case "txn_fail" -> topic.fail(id);
@@ -268,8 +274,12 @@ final class Transactions {
     out.writeEndArray();
   }
 
-  /** [state, epoch, partitions, start, last update], of a TransactionLogValue. */
+  /** [state, epoch, partitions, start, last update], of a TransactionLogValue or a tombstone. */
   private void writeValue(JsonGenerator out, Object value) throws IOException {
+    if (value == null) {
+      out.writeRawValue(TOMBSTONE);
+      return;
+    }
     out.writeStartArray();
     out.writeNumber((byte) Kafka.call(value, "transactionStatus"));
     out.writeNumber(epochs.numberOf(value));
@@ -312,7 +322,7 @@ final class Transactions {
       throws IOException {
     Object metadata = broker.metadata();
     if (metadata == null) {
-      out.writeNull();
+      out.writeRawValue(broker.serves() ? FORGOTTEN : "null");
       return;
     }
     out.writeStartArray();
