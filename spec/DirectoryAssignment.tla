@@ -96,11 +96,12 @@ AlterReplicaLogDirsInKRaft(d) ==
 \* addPartitions overwrites the promotion state, whether or not the fetch state stays. What was
 \* asked for goes back, as where a move is given up; not so in Kafka, where the next step may give
 \* the move up, with nothing to take back.
-GoesBackWhenOverwritten == Reverts
+QueuedWhenOverwritten == IF promotion = "None" THEN queued ELSE Correct(directory)
 
 AddFetcherInKRaft ==
   /\ AddFetcher
-  /\ GoesBackWhenOverwritten
+  /\ promotion' = "None"
+  /\ queued' = QueuedWhenOverwritten
   /\ UNCHANGED <<assigned, sent, written, unlearned>>
 
 (***************************************************************************)
@@ -146,7 +147,7 @@ FailAssignment ==
 (***************************************************************************)
 
 \* ReplicaManager.maybeUpdateTopicAssignment: what the current log's directory is not.
-Corrected(d) == IF assigned # d THEN Correct(d) ELSE queued
+Corrected(d, request) == IF assigned # d THEN Correct(d) ELSE request
 
 \* ReplicaManager.applyDelta of an assignment: the fetcher is added again, and a directory that is
 \* not that of the current log is corrected.
@@ -154,7 +155,7 @@ LearnAssignment ==
   /\ unlearned /\ unlearned' = FALSE
   /\ IsOnline /\ unadded = NoOffset
   /\ promotion' = "None"
-  /\ queued' = Corrected(directory)
+  /\ queued' = Corrected(directory, QueuedWhenOverwritten)
   /\ UNCHANGED <<vars, assigned, sent, written>>
 
 \* Records of the metadata come in their order.
@@ -179,7 +180,7 @@ Promoted(newRole, saved) ==
 RestartInKRaft(newRole, saved) ==
   /\ IF PromotesAtStart THEN Promoted(newRole, saved) ELSE Restart(newRole, saved)
   /\ promotion' = "None" /\ sent' = NoRequest /\ written' = FALSE /\ unlearned' = FALSE
-  /\ queued' = IF assigned # directory' THEN Correct(directory') ELSE NoRequest
+  /\ queued' = Corrected(directory', NoRequest)
   /\ UNCHANGED assigned
 
 (***************************************************************************)
