@@ -164,6 +164,13 @@ final class MoveThread {
     return thread == null ? null : Kafka.call(Kafka.get(thread, "partitionStates"), "stateValue", View.PARTITION);
   }
 
+  /** The ReassignmentState of the promotion; None also where there is none. */
+  String promotion() {
+    Map<?, ?> states = thread == null ? Map.of() : (Map<?, ?>) Kafka.get(thread, "promotionStates");
+    Object state = states.get(View.PARTITION);
+    return state == null ? "None" : Kafka.call(state, "reassignmentState").toString();
+  }
+
   boolean hasFailed() {
     return (boolean) Kafka.call(Kafka.call(manager, "failedPartitions"), "contains", View.PARTITION);
   }
