@@ -149,18 +149,27 @@ FailAssignment ==
 \* ReplicaManager.maybeUpdateTopicAssignment: what the current log's directory is not.
 Corrected(d, request) == IF assigned # d THEN Correct(d) ELSE request
 
+\* ReplicaManager.shutdownIdleFetcherThreads, with each delta. In Kafka a call-back is of the thread.
+AfterDelta(request) == request
+
 \* ReplicaManager.applyDelta of an assignment: the fetcher is added again, and a directory that is
 \* not that of the current log is corrected.
 LearnAssignment ==
   /\ unlearned /\ unlearned' = FALSE
   /\ IsOnline /\ unadded = NoOffset
   /\ promotion' = "None"
-  /\ queued' = Corrected(directory, QueuedWhenOverwritten)
-  /\ UNCHANGED <<vars, assigned, sent, written>>
+  /\ queued' = Corrected(directory, AfterDelta(QueuedWhenOverwritten))
+  /\ sent' = AfterDelta(sent)
+  /\ UNCHANGED <<vars, assigned, written>>
 
 \* Records of the metadata come in their order.
-BecomeLeaderInKRaft   == BecomeLeader /\ ~unlearned /\ UNCHANGED assignment
-BecomeFollowerInKRaft == BecomeFollower /\ ~unlearned /\ UNCHANGED assignment
+AppliesElection ==
+  /\ ~unlearned
+  /\ queued' = AfterDelta(queued) /\ sent' = AfterDelta(sent)
+  /\ UNCHANGED <<assigned, promotion, written, unlearned>>
+
+BecomeLeaderInKRaft   == BecomeLeader /\ AppliesElection
+BecomeFollowerInKRaft == BecomeFollower /\ AppliesElection
 
 \* LogManager.recoverAbandonedFutureLogs (KAFKA-16082): at a start a future log takes over whose
 \* directory the metadata names. Kafka does not look at the log ends: see the model of it.

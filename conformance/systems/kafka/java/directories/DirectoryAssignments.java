@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.server.common.DirectoryEventHandler;
 
@@ -17,12 +18,16 @@ final class DirectoryAssignments {
   private static final String PROMOTION = "Future replica promotion";
   private static final Map<String, Uuid> IDS = Map.of("d1", new Uuid(5, 1), "d2", new Uuid(5, 2));
 
-  /** A request to assign the replica to a directory. */
-  record Request(Uuid directory, boolean promotes, Runnable callback) {}
+  /**
+   * A request to assign the replica to a directory. `promotes` is the thread whose move waits for it,
+   * or null: an idle thread ends, and its call-back changes nothing any more.
+   */
+  record Request(Uuid directory, Object promotes, Runnable callback) {}
 
   /** What the broker's ReplicaManager and its threads tell. */
   final Object handler = Kafka.play(DirectoryEventHandler.class, (proxy, method, arguments) -> told(method.getName(), arguments));
 
+  private final Supplier<Object> mover;
   Request ready;
   Request inflight;
   boolean written;
@@ -30,10 +35,17 @@ final class DirectoryAssignments {
   private String assigned;
   private List<Uuid> registered;
 
+  /** `mover` gives the thread of moves that its manager has; null: it has none. */
+  DirectoryAssignments(Supplier<Object> mover) {
+    this.mover = mover;
+  }
+
   private Object told(String method, Object[] arguments) {
     switch (method) {
       case "handleAssignment" ->
-          ready = new Request((Uuid) arguments[1], arguments[2].equals(PROMOTION), (Runnable) arguments[3]);
+          ready =
+              new Request(
+                  (Uuid) arguments[1], arguments[2].equals(PROMOTION) ? mover.get() : null, (Runnable) arguments[3]);
       case "equals" -> {
         return arguments[0] == handler;
       }
@@ -155,7 +167,7 @@ final class DirectoryAssignments {
             .getKey();
   }
 
-  static boolean promotes(Request request) {
-    return request != null && request.promotes();
+  boolean promotes(Request request) {
+    return request != null && request.promotes() != null && request.promotes() == mover.get();
   }
 }

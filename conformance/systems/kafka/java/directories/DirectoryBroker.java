@@ -41,7 +41,7 @@ final class DirectoryBroker {
   private boolean leads;
   /** With it the broker asks the controller before a future log takes over; else nobody. */
   private boolean assigns;
-  final DirectoryAssignments assignments = new DirectoryAssignments();
+  final DirectoryAssignments assignments = new DirectoryAssignments(() -> this.mover.installed());
   private boolean defers;
   MoveThread mover;
   private Object manager;

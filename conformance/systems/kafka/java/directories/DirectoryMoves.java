@@ -96,7 +96,7 @@ final class DirectoryMoves {
     for (DirectoryAssignments.Request each : Arrays.asList(assignments.ready, assignments.inflight)) {
       out.writeStartArray();
       out.writeString(DirectoryAssignments.name(each));
-      out.writeBoolean(DirectoryAssignments.promotes(each));
+      out.writeBoolean(assignments.promotes(each));
       out.writeEndArray();
     }
     out.writeBoolean(assignments.written);
