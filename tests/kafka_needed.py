@@ -26,6 +26,7 @@ DRIVEN = frozenset(
         "CoordinatorStore",
         "CoordinatorTasks",
         "CoordinatorTransactions",
+        "DirectoryAssignment",
         "DirectoryMove",
         "GroupMembership",
         "IdempotentProduce",
@@ -49,10 +50,12 @@ WITHOUT_JUNIT = frozenset(
         *("max-timestamp-deleted", "stable-below-start"),
         *("empty-group-unassigned", "first-epoch-one", "topics-in-the-log", "KAFKA-18688"),
         "KAFKA-19862",
+        *("answer-to-an-earlier-move", "registered-move-forgets", "shorter-log-promoted-at-start"),
     }
 )
 """Deviations of which no JUnit test is written: those of brokers at a port, of which there is a
-script (`kconform story --script`), and those of a runtime with the group coordinator's shard."""
+script (`kconform story --script`), those of a runtime with the group coordinator's shard, and those
+of the assignment of directories."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:
