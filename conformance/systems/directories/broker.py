@@ -110,7 +110,7 @@ class SteppedLogDirsManager(ReplicaAlterLogDirsManager):
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class DirectoryRegistration:
     """What the controller has decided on the partition."""
 
     leader_epoch: int
@@ -200,12 +200,12 @@ class TwoDirectoryBroker:
 
     # ---- the rest of the cluster -----------------------------------------------------------
 
-    def elect(self, registration: Registration) -> None:
+    def elect(self, registration: DirectoryRegistration) -> None:
         """The controller has elected this broker, or another one."""
         with _deferring():
             self.hear(registration)
 
-    def hear(self, registration: Registration) -> None:
+    def hear(self, registration: DirectoryRegistration) -> None:
         """The metadata have another registration of the partition."""
         leader = _THIS if registration.leads else _ELSEWHERE
         state = LeaderAndIsrPartitionState(

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from conformance.systems.directories.broker import TOPIC_PARTITION, Registration, TwoDirectoryBroker
+from conformance.systems.directories.broker import (
+    TOPIC_PARTITION,
+    DirectoryRegistration,
+    TwoDirectoryBroker,
+)
 from conformance.systems.directories.mover import Mover
 from conformance.systems.directories.observation import OF_BROKER, VARIABLES, DirectoriesView
 from conformance.systems.protocol import Observation, step_of
@@ -88,7 +92,7 @@ class DirectoriesSystem(RewindingSystem):
         self._rewinder.forget()
         if self._interruptible:
             self._concurrency = InterruptibleThreads()
-        self._registration = Registration(-1, -1, leads=True)
+        self._registration = DirectoryRegistration(-1, -1, leads=True)
         self._start(MemoryDisk())
         self._elect(leads=True)
         self._broker.append_as_leader()
