@@ -54,7 +54,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "controller": ("ControllerRequests",),
         "data": ("DataPathAtPort",),
         "delayed": ("DelayedOperations",),
-        "directories": ("DirectoryMove",),
+        "directories": ("DirectoryAssignment", "DirectoryMove"),
         "fetchers": ("FetcherThreads",),
         "group": ("GroupMembership",),
         "offsets": ("GroupOffsets", "MemberOffsets"),

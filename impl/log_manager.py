@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -251,12 +251,31 @@ class LogManager:
     def replace_current_with_future_log(self, current: Log, future: Log) -> None:
         """The copy becomes the log; the old log is removed."""
         with self._lock:
-            partition = current.topic_partition
-            future.rename_directory(f"{parent(future.directory)}/{partition}")
             future.update_high_watermark(current.high_watermark)
-            del self._future[partition]
-            self.delete_log(current)
-            self._current[partition] = future
+            self._take_over(current, future)
+
+    def _take_over(self, current: Log, future: Log) -> None:
+        partition = current.topic_partition
+        future.rename_directory(f"{parent(future.directory)}/{partition}")
+        del self._future[partition]
+        self.delete_log(current)
+        self._current[partition] = future
+
+    def recover_abandoned_future_logs(
+        self, assigned: Callable[[TopicPartition], str | None]
+    ) -> None:
+        """At a start, a future log takes over where the metadata name its directory.
+
+        The last process has ended between the controller's answer and the swap (KAFKA-16082). Kafka
+        does not compare the logs; here one that lacks records of the current log goes on as a move.
+        """
+        with self._lock:
+            for partition, future in list(self._future.items()):
+                current = self._current.get(partition)
+                if current is None or assigned(partition) != parent(future.directory):
+                    continue
+                if future.log_end_offset == current.log_end_offset:
+                    self._take_over(current, future)
 
     def _temporary_name(self, partition: TopicPartition, path: str, suffix: str) -> str:
         self._moves += 1

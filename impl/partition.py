@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from .clock import Clock
 from .concurrency import Concurrency
+from .disk import parent
 from .errors import (
     Errors,
     NotEnoughReplicasException,
@@ -578,13 +579,29 @@ class Partition:
 
     def maybe_replace_current_with_future_replica(self) -> bool:
         """Swap the logs if both end at the same offset (KAFKA-8002); True iff that was done."""
+        return self.run_callback_if_future_replica_caught_up(self._replace_current)
+
+    def _replace_current(self) -> None:
+        log, future = self.local_log_or_exception(), self.future_local_log_or_exception()
+        self._log_manager.replace_current_with_future_log(log, future)
+        self.log, self.future_log = future, None
+
+    def run_callback_if_future_replica_caught_up(self, callback: Callable[[], None]) -> bool:
+        """Run it, with the logs as they are, if both end at the same offset; True iff it ran."""
         with self._lock:
             log, future = self.log, self.future_log
             if log is None or future is None or log.log_end_offset != future.log_end_offset:
                 return False
-            self._log_manager.replace_current_with_future_log(log, future)
-            self.log, self.future_log = future, None
+            callback()
             return True
+
+    def log_directory(self) -> str:
+        """Where the log lies. Raises as `local_log_or_exception`."""
+        return parent(self.local_log_or_exception().directory)
+
+    def future_replica_directory(self) -> str:
+        """Where the future log lies. Raises as `future_local_log_or_exception`."""
+        return parent(self.future_local_log_or_exception().directory)
 
     def remove_future_local_replica(self, delete_from_log_dir: bool = True) -> None:
         """Give the move up and delete the copy, unless its directory has failed."""

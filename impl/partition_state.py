@@ -29,6 +29,9 @@ class LeaderAndIsrPartitionState:
     topic_id: str | None = None
     controller_epoch: int = 0
     is_new: bool = False
+    directory: str | None = None
+    """Where this broker's replica lies by the metadata (KIP-858); None if the delta does not say
+    it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from .errors import (
     UnknownTopicOrPartitionException,
 )
 from .fetch_session import FetchContext, FetchSessionCache
-from .fetcher.replicas import ReplicaQuota, UnboundedQuota
+from .fetcher.replicas import DirectoryEventHandler, ReplicaQuota, UnboundedQuota
 from .log import Log
 from .log_manager import LogManager
 from .log_types import FetchIsolation
@@ -107,6 +107,7 @@ class ReplicaManager:
         alter_log_dirs_manager: Callable[[ReplicaManager], FetcherManager] | None = None,
         *,
         leader_quota: ReplicaQuota | None = None,
+        directory_event_handler: DirectoryEventHandler | None = None,
         try_complete_delayed_requests: Callable[[TopicPartition], None] = lambda _: None,
         alter_partition_listener: AlterPartitionListener = NOBODY_COUNTS,
     ) -> None:
@@ -120,6 +121,7 @@ class ReplicaManager:
         self._concurrency = concurrency
         self._end_points = end_points
         self._leader_quota = leader_quota or UnboundedQuota()
+        self.directory_event_handler = directory_event_handler
         self._try_complete_delayed_requests = try_complete_delayed_requests
         self._alter_partition_listener = alter_partition_listener
         self._partitions: dict[TopicPartition, Partition] = {}
@@ -220,6 +222,8 @@ class ReplicaManager:
             self._make_leaders(leads, errors)
             self._make_followers(follows, errors)
             self._maybe_add_log_dir_fetchers([state.topic_partition for state in accepted])
+            for state in accepted:
+                self._maybe_update_topic_assignment(state)
             return LeaderAndIsrResponse(Errors.NONE, errors)
 
     def _is_stale_broker_epoch(self, broker_epoch: int) -> bool:
@@ -644,6 +648,17 @@ class ReplicaManager:
         if states and self.alter_log_dirs_manager is not None:
             self.alter_log_dirs_manager.add_fetcher_for_partitions(states)
 
+    def _maybe_update_topic_assignment(self, state: LeaderAndIsrPartitionState) -> None:
+        """Tell the controller where the log lies, if the metadata say otherwise."""
+        handler, log = self.directory_event_handler, self.log_manager.get_log(state.topic_partition)
+        if handler is None or log is None or state.directory is None:
+            return
+        directory = parent(log.directory)
+        if directory != state.directory:
+            handler.handle_assignment(
+                state.topic_partition, directory, "Applying metadata delta", _nothing_to_do
+            )
+
     # ---- periodic work, shutdown -----------------------------------------------------------
 
     def maybe_shrink_isr(self) -> None:
@@ -674,6 +689,10 @@ class ReplicaManager:
             self.alter_log_dirs_manager.shutdown()
         self.checkpoint_high_watermarks()
         self.log_manager.shutdown()
+
+
+def _nothing_to_do() -> None:
+    """An assignment that is corrected waits for nothing."""
 
 
 def fetch_params(request: FetchRequest) -> FetchParams:

@@ -14,7 +14,12 @@ from .local_leader_endpoint import LocalFetch, LocalLeaderEndPoint
 from .remote_leader_endpoint import RemoteLeaderEndPoint
 from .replica_alter_log_dirs_thread import ReplicaAlterLogDirsThread
 from .replica_fetcher_thread import ReplicaFetcherThread
-from .replicas import AlterLogDirsManager, FollowerReplicas, ReplicaQuota
+from .replicas import (
+    AlterLogDirsManager,
+    DirectoryEventHandler,
+    FollowerReplicas,
+    ReplicaQuota,
+)
 
 
 class SenderFactory(Protocol):
@@ -90,6 +95,7 @@ class ReplicaAlterLogDirsManager(AbstractFetcherManager[ReplicaAlterLogDirsThrea
         runtime: FetcherRuntime,
         num_fetchers: int = 1,
         fetch_back_off_ms: int = 1_000,
+        directory_event_handler: DirectoryEventHandler | None = None,
     ) -> None:
         name = f"ReplicaAlterLogDirsManager on broker {config.replica_id}"
         super().__init__(name, "ReplicaAlterLogDirs", num_fetchers, runtime)
@@ -98,6 +104,7 @@ class ReplicaAlterLogDirsManager(AbstractFetcherManager[ReplicaAlterLogDirsThrea
         self._local_fetch = local_fetch
         self._quota = quota
         self._fetch_back_off_ms = fetch_back_off_ms
+        self._directory_event_handler = directory_event_handler
 
     def create_fetcher_thread(
         self, fetcher_id: int, source_broker: BrokerEndPoint
@@ -119,6 +126,7 @@ class ReplicaAlterLogDirsManager(AbstractFetcherManager[ReplicaAlterLogDirsThrea
             self._quota,
             self._runtime,
             self._fetch_back_off_ms,
+            self._directory_event_handler,
         )
 
     def shutdown(self) -> None:

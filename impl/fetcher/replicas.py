@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ..records import MemoryRecords
@@ -62,6 +62,18 @@ class FollowerPartition(Protocol):
         """Swap the logs if both end at the same offset (KAFKA-8002); True if that was done."""
         ...
 
+    def run_callback_if_future_replica_caught_up(self, callback: Callable[[], None], /) -> bool:
+        """Run it under the partition's lock if both logs end at the same offset; True if so."""
+        ...
+
+    def log_directory(self) -> str:
+        """Where the log lies (Partition.logDirectoryId)."""
+        ...
+
+    def future_replica_directory(self) -> str:
+        """Where the future log lies (Partition.futureReplicaDirectoryId)."""
+        ...
+
     def last_offset_for_leader_epoch(
         self,
         current_leader_epoch: int | None,
@@ -91,6 +103,23 @@ class AlterLogDirsManager(Protocol):
     def mark_partitions_for_truncation(
         self, broker_id: int, partition: TopicPartition, truncation_offset: int, /
     ) -> None: ...
+
+
+class DirectoryEventHandler(Protocol):
+    """Whoever tells the controller of log directories (DirectoryEventHandler, KIP-858)."""
+
+    def handle_assignment(
+        self,
+        partition: TopicPartition,
+        directory: str,
+        reason: str,
+        callback: Callable[[], None],
+        /,
+    ) -> None:
+        """The replica lies, or shall lie, in this directory. The call-back runs once the
+        controller has agreed.
+        """
+        ...
 
 
 class ReplicaQuota(Protocol):

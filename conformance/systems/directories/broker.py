@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from conformance.systems.protocol import ActionRefused
 from impl.checkpoint import OffsetCheckpointFile
@@ -16,7 +17,7 @@ from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
 from impl.fetcher.leader_endpoint import ReplicaFetch
 from impl.fetcher.replica_alter_log_dirs_thread import ReplicaAlterLogDirsThread
 from impl.fetcher.replica_fetcher_manager import ReplicaAlterLogDirsManager, ReplicaFetcherManager
-from impl.fetcher.replicas import UnboundedQuota
+from impl.fetcher.replicas import DirectoryEventHandler, UnboundedQuota
 from impl.log import Log
 from impl.log_manager import LogManager
 from impl.metrics import MetricsRegistry
@@ -108,10 +109,27 @@ class SteppedLogDirsManager(ReplicaAlterLogDirsManager):
         super().mark_partitions_for_truncation(_THIS, TOPIC_PARTITION, marked)
 
 
+@dataclass(frozen=True, slots=True)
+class DirectoryRegistration:
+    """What the controller has decided on the partition."""
+
+    leader_epoch: int
+    partition_epoch: int
+    leads: bool
+    """Whether this broker leads."""
+    directory: str | None = None
+    """Where this broker's replica lies; None where that has not changed."""
+
+
 class TwoDirectoryBroker:
     """A broker's process; a restart is a new object on the same disk."""
 
-    def __init__(self, disk: MemoryDisk, concurrency: Concurrency) -> None:
+    def __init__(
+        self,
+        disk: MemoryDisk,
+        concurrency: Concurrency,
+        assignments: DirectoryEventHandler | None = None,
+    ) -> None:
         self.disk = disk
         self._clock = MockClock(1_000_000)
         runtime = FetcherRuntime(self._clock, concurrency, MetricsRegistry(self._clock))
@@ -132,6 +150,7 @@ class TwoDirectoryBroker:
                 UnboundedQuota(),
                 runtime,
                 fetch_back_off_ms=0,
+                directory_event_handler=assignments,
             )
             return self.moves
 
@@ -157,6 +176,7 @@ class TwoDirectoryBroker:
             BrokerEndPoint,
             fetchers,
             moves,
+            directory_event_handler=assignments,
         )
 
     # ---- what is there ---------------------------------------------------------------------
@@ -180,14 +200,24 @@ class TwoDirectoryBroker:
 
     # ---- the rest of the cluster -----------------------------------------------------------
 
-    def elect(self, leader_epoch: int, *, leads: bool) -> None:
+    def elect(self, registration: DirectoryRegistration) -> None:
         """The controller has elected this broker, or another one."""
-        leader = _THIS if leads else _ELSEWHERE
-        state = LeaderAndIsrPartitionState(
-            TOPIC_PARTITION, leader, leader_epoch, (leader,), leader_epoch, (_THIS, _ELSEWHERE)
-        )
         with _deferring():
-            answer = self.replicas.become_leader_or_follower(LeaderAndIsrRequest(0, 0, (state,)))
+            self.hear(registration)
+
+    def hear(self, registration: DirectoryRegistration) -> None:
+        """The metadata have another registration of the partition."""
+        leader = _THIS if registration.leads else _ELSEWHERE
+        state = LeaderAndIsrPartitionState(
+            TOPIC_PARTITION,
+            leader,
+            registration.leader_epoch,
+            (leader,),
+            registration.partition_epoch,
+            (_THIS, _ELSEWHERE),
+            directory=registration.directory,
+        )
+        answer = self.replicas.become_leader_or_follower(LeaderAndIsrRequest(0, 0, (state,)))
         if answer.partitions.get(TOPIC_PARTITION, answer.error) is not Errors.NONE:
             raise ActionRefused(f"the controller is answered {answer}")
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from conformance.systems.directories.broker import TOPIC_PARTITION, TwoDirectoryBroker
+from conformance.systems.directories.broker import (
+    TOPIC_PARTITION,
+    DirectoryRegistration,
+    TwoDirectoryBroker,
+)
 from conformance.systems.directories.mover import Mover
 from conformance.systems.directories.observation import OF_BROKER, VARIABLES, DirectoriesView
 from conformance.systems.protocol import Observation, step_of
@@ -56,7 +61,11 @@ class DirectoriesSystem(RewindingSystem):
     def __init__(self) -> None:
         self._interruptible = False
         self._concurrency: StartedThreads | InterruptibleThreads = StartedThreads()
-        self._actions: dict[str, Callable[..., None]] = {
+        self._actions = self._steps()
+        self._rewinder = Rewinder(self, apart=(self._actions,))
+
+    def _steps(self) -> dict[str, Callable[..., None]]:
+        return {
             "AlterReplicaLogDirs": self._alter,
             "BecomeLeader": lambda: self._elect(leads=True),
             "BecomeFollower": lambda: self._elect(leads=False),
@@ -75,7 +84,6 @@ class DirectoriesSystem(RewindingSystem):
             "FailDirectory": self._fail_directory,
             "Restart": self._restart,
         }
-        self._rewinder = Rewinder(self, apart=(self._actions,))
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
@@ -84,9 +92,9 @@ class DirectoriesSystem(RewindingSystem):
         self._rewinder.forget()
         if self._interruptible:
             self._concurrency = InterruptibleThreads()
-        self._epoch = 0
+        self._registration = DirectoryRegistration(-1, -1, leads=True)
         self._start(MemoryDisk())
-        self._broker.elect(self._epoch, leads=True)
+        self._elect(leads=True)
         self._broker.append_as_leader()
         self._remember_logs()
 
@@ -172,16 +180,25 @@ class DirectoriesSystem(RewindingSystem):
     # ---- steps -----------------------------------------------------------------------------
 
     def _start(self, disk: MemoryDisk) -> None:
-        self._broker = TwoDirectoryBroker(disk, self._concurrency)
+        self._broker = self._make_broker(disk)
         self._mover = Mover(self._broker)
         self._future = None
+
+    def _make_broker(self, disk: MemoryDisk) -> TwoDirectoryBroker:
+        return TwoDirectoryBroker(disk, self._concurrency)
 
     def _alter(self, directory: str) -> None:
         self._broker.replicas.alter_replica_log_dir(TOPIC_PARTITION, directory)
 
     def _elect(self, *, leads: bool) -> None:
-        self._epoch += 1
-        self._broker.elect(self._epoch, leads=leads)
+        before = self._registration
+        self._registration = replace(
+            before,
+            leader_epoch=before.leader_epoch + 1,
+            partition_epoch=before.partition_epoch + 1,
+            leads=leads,
+        )
+        self._broker.elect(self._registration)
 
     def _fail_directory(self, directory: str) -> None:
         self._broker.replicas.handle_log_dir_failure(directory)
@@ -196,8 +213,3 @@ class DirectoriesSystem(RewindingSystem):
         disk.crash(everything)
         self._start(disk)
         self._elect(leads=role == "leader")
-
-
-def create(_constants: Mapping[str, Value]) -> DirectoriesSystem:
-    """The system; the actions bring what differs from model to model."""
-    return DirectoriesSystem()

@@ -21,7 +21,7 @@ from conformance.systems.kafka.consumer_commits import KafkaCommitsSystem
 from conformance.systems.kafka.consumer_positions import KafkaPositionsSystem
 from conformance.systems.kafka.consumer_topics import KafkaTopicsSystem
 from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaConsumerGroupSystem
-from conformance.systems.kafka.directories import KafkaDirectoriesSystem
+from conformance.systems.kafka.directories import KafkaAssignmentSystem, KafkaDirectoriesSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
@@ -64,13 +64,16 @@ _PRODUCER = "TransactionManager"
 _TASKS = "CoordinatorTasks"
 _COMPACTION = "LogCompaction"
 _STORAGE = "LogStorage"
-_DIRECTORIES = "DirectoryMove"
+_DIRECTORIES, _ASSIGNMENT = "DirectoryMove", "DirectoryAssignment"
 _REASSIGNMENT = "Reassignment"
 _COMMITS = "ConsumerCommits"
 _POSITIONS = "ConsumerPositions"
 _TOPICS = "ConsumerTopics"
 _OF_CONSUMERS = (_COMMITS, _POSITIONS, _TOPICS)
-_OF_ALL_RELEASES = (_TRANSACTIONAL_LOG, _STORAGE, _DIRECTORIES, _REASSIGNMENT, *_OF_CONSUMERS)
+_OF_ALL_RELEASES = (
+    *(_TRANSACTIONAL_LOG, _STORAGE, _DIRECTORIES, _ASSIGNMENT, _REASSIGNMENT),
+    *_OF_CONSUMERS,
+)
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_TRANSACTIONS = (
     _TRANSACTIONS,
@@ -90,6 +93,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "BatchErrors": _PRODUCER,
     "KeepsLastBatch": _COMPACTION,
     "RetainedRecords": _STORAGE,
+    "AssignmentFailures": _ASSIGNMENT,
     "DirectoryFailures": _DIRECTORIES,
     "FirstReplicas": _REASSIGNMENT,
     "Malformed": _MIXED_GROUPS,
@@ -118,6 +122,7 @@ KafkaDriven = (
     | KafkaCompactionSystem
     | KafkaStorageSystem
     | KafkaDirectoriesSystem
+    | KafkaAssignmentSystem
     | KafkaReassignmentSystem
     | KafkaCommitsSystem
     | KafkaPositionsSystem
@@ -438,7 +443,7 @@ _SHARE_COMMANDS: Final = (
 _PRODUCER_COMMANDS: Final = ({"command": "producer_reset", "version2": False},)
 _COMPACTION_COMMANDS: Final = ({"command": "compaction_reset", "replicas": 1, "leader": 1},)
 _REASSIGNMENT_COMMANDS: Final = ()
-_DIRECTORIES_COMMANDS: Final = ({"command": "directories_reset"},)
+_DIRECTORIES_COMMANDS: Final = ({"command": "directories_reset", "assigns": False},)
 _STORAGE_COMMANDS: Final = ({"command": "storage_reset", "segment": 1, "retained": -1},)
 _COMMITS_COMMANDS: Final = ({"command": "commits_reset", "auto_commit": True},)
 _TOPICS_COMMANDS: Final = (
@@ -466,6 +471,7 @@ _AllBridged = (
     | KafkaCompactionSystem
     | KafkaStorageSystem
     | KafkaDirectoriesSystem
+    | KafkaAssignmentSystem
     | KafkaReassignmentSystem
     | KafkaCommitsSystem
     | KafkaPositionsSystem
@@ -482,6 +488,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),
     _STORAGE: (KafkaStorageSystem, _STORAGE_COMMANDS),
     _DIRECTORIES: (KafkaDirectoriesSystem, _DIRECTORIES_COMMANDS),
+    _ASSIGNMENT: (KafkaAssignmentSystem, _DIRECTORIES_COMMANDS),
     _REASSIGNMENT: (KafkaReassignmentSystem, _REASSIGNMENT_COMMANDS),
     _COMMITS: (KafkaCommitsSystem, _COMMITS_COMMANDS),
     _POSITIONS: (KafkaPositionsSystem, _POSITIONS_COMMANDS),

@@ -1,4 +1,5 @@
-"""Kafka's own moves between log directories under the suites of DirectoryMove."""
+"""Kafka's own moves between log directories under the suites of DirectoryMove, and in KRaft under
+those of DirectoryAssignment."""
 
 from __future__ import annotations
 
@@ -15,10 +16,18 @@ from tests.kafka_needed import VERSIONS, jars_or_skip
 pytestmark = pytest.mark.tlc
 
 OLDEST, NEWEST = VERSIONS
+MODELS = (
+    *("elections", "restarts", "failing-directory", "cancels"),
+    *("assignment", "assignment-appends", "assignment-cancels", "assignment-restarts"),
+)
+OF_MOVES = ("overtaken-epoch-answer", "records-read-late")
+OF_ASSIGNMENTS = (
+    *("answer-to-an-earlier-move", "registered-move-forgets", "shorter-log-promoted-at-start"),
+)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("model", ["elections", "restarts", "failing-directory", "cancels"])
+@pytest.mark.parametrize("model", MODELS)
 def test_random_walks_agree_with_the_known_deviations(
     context: Context, model: str, version: str
 ) -> None:
@@ -36,12 +45,11 @@ def test_random_walks_agree_with_the_known_deviations(
 def test_the_table_of_deviations_is_what_the_thread_does(context: Context, version: str) -> None:
     jars_or_skip(version)
 
-    shown = deviations(context, f"kafka-{version}", {"DirectoryMove"})
+    shown = deviations(context, f"kafka-{version}", {"DirectoryMove", "DirectoryAssignment"})
 
-    assert {result.deviation.id: result.presence for result in shown} == {
-        "overtaken-epoch-answer": Presence.SEEN,
-        "records-read-late": Presence.SEEN,
-    }
+    assert {result.deviation.id: result.presence for result in shown} == dict.fromkeys(
+        (*OF_MOVES, *OF_ASSIGNMENTS), Presence.SEEN
+    )
     assert all(result.consequence == result.deviation.violated for result in shown)
 
 

@@ -44,6 +44,8 @@ final class BrokerProcess {
     final Metrics metrics = new Metrics();
     final Object quotas;
     final Object stats;
+    /** A DirectoryEventHandler: whoever tells the controller of log directories. */
+    Object directoryEvents = DirectoryEventHandler.NOOP;
     private final Map<String, Object> purgatories = new java.util.HashMap<>();
     private final Virtual.NoTimer deleteRecords = new Virtual.NoTimer();
 
@@ -227,7 +229,7 @@ final class BrokerProcess {
       return new AtomicBoolean(false);
     }
     if (raw == DirectoryEventHandler.class) {
-      return DirectoryEventHandler.NOOP;
+      return host.directoryEvents;
     }
     if (raw.getSimpleName().equals("ActionQueue")) {
       return Kafka.make(Kafka.type("DelayedActionQueue"));

@@ -82,6 +82,8 @@ def junit_test(
 
 def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     """The scene that says the behaviour. Unsayable if there is none."""
+    if "promotion" in behaviour.variables:
+        raise Unsayable("no test is written of the assignment of a directory")
     if "unadded" in behaviour.variables:
         return DirectoryScene.of(behaviour)
     if "fetchState" in behaviour.variables:

@@ -14,6 +14,8 @@ import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.server.common.DirectoryEventHandler;
 import org.apache.kafka.server.common.MetadataVersion;
 
 /**
@@ -35,6 +37,11 @@ final class DirectoryBroker {
   private BrokerProcess process;
   private Fetcher fetcher;
   private int leaderEpoch;
+  private int partitionEpoch;
+  private boolean leads;
+  /** With it the broker asks the controller before a future log takes over; else nobody. */
+  private boolean assigns;
+  final DirectoryAssignments assignments = new DirectoryAssignments(() -> this.mover.installed());
   private boolean defers;
   MoveThread mover;
   private Object manager;
@@ -61,12 +68,16 @@ final class DirectoryBroker {
   // ---- life --------------------------------------------------------------------------------
 
   /** A broker that leads in epoch 0, with one record in the first directory. */
-  void reset() throws IOException, InterruptedException {
+  void reset(boolean asks) throws IOException, InterruptedException {
     end();
+    assigns = asks;
+    assignments.reset();
+    host.directoryEvents = assigns ? assignments.handler : DirectoryEventHandler.NOOP;
     for (File each : directories) {
       clear(each.toPath());
     }
     leaderEpoch = -1;
+    partitionEpoch = -1;
     start();
     Kafka.call(process.logManager, "maybeUpdatePreferredLogDir", View.PARTITION, directories.get(0).getPath());
     elect(true);
@@ -77,6 +88,7 @@ final class DirectoryBroker {
   private static void clear(Path directory) throws IOException {
     Utils.delete(directory.toFile());
     Files.createDirectories(directory);
+    DirectoryAssignments.format(directory.toFile());
   }
 
   void end() throws InterruptedException {
@@ -141,7 +153,28 @@ final class DirectoryBroker {
     }
     start();
     process.loadLogs();
+    assignments.restarted();
+    if (assigns) {
+      recoverAbandonedFutureLogs();
+    }
     elect(role.equals("leader"));
+  }
+
+  /** BrokerMetadataPublisher.initializeManagers: the metadata name the partition's directory. */
+  private void recoverAbandonedFutureLogs() {
+    Object topics = process.metadata.partition(registration()).apply(MetadataProvenance.EMPTY).topics();
+    Kafka.wireCall(
+        process.logManager,
+        "recoverAbandonedFutureLogs",
+        type -> {
+          Class<?> raw = Kafka.raw(type);
+          if (raw == int.class) {
+            return (Object) ID;
+          }
+          return raw.isInstance(topics)
+              ? topics
+              : Kafka.play(raw, (proxy, method, arguments) -> assignments.assignedId());
+        });
   }
 
   // ---- steps -------------------------------------------------------------------------------
@@ -158,24 +191,38 @@ final class DirectoryBroker {
 
   void elect(boolean leads) {
     leaderEpoch++;
-    int leader = leads ? ID : ELSEWHERE;
+    partitionEpoch++;
+    this.leads = leads;
     if (!leads) {
       fetcher.install();
     }
     defers = true;
     try {
-      process.hear(
-          new PartitionRecord()
-              .setTopicId(Metadata.TOPIC_ID)
-              .setPartitionId(0)
-              .setReplicas(List.of(ID, ELSEWHERE))
-              .setIsr(List.of(leader))
-              .setLeader(leader)
-              .setLeaderEpoch(leaderEpoch)
-              .setPartitionEpoch(leaderEpoch));
+      process.hear(registration());
     } finally {
       defers = false;
     }
+  }
+
+  private PartitionRecord registration() {
+    int leader = leads ? ID : ELSEWHERE;
+    PartitionRecord record =
+        new PartitionRecord()
+            .setTopicId(Metadata.TOPIC_ID)
+            .setPartitionId(0)
+            .setReplicas(List.of(ID, ELSEWHERE))
+            .setIsr(List.of(leader))
+            .setLeader(leader)
+            .setLeaderEpoch(Math.max(leaderEpoch, 0))
+            .setPartitionEpoch(Math.max(partitionEpoch, 0));
+    return assigns ? record.setDirectories(assignments.registered()) : record;
+  }
+
+  /** The record of the assignment: nothing else of the registration changes. */
+  void learnAssignment() {
+    assignments.learned();
+    partitionEpoch++;
+    process.hear(registration());
   }
 
   void addFetcher() {

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.File;
 import java.io.IOException;
 import java.io.StringWriter;
+import java.util.Arrays;
 import java.util.List;
 
 /** The commands of moves between log directories: one broker, and one partition on it. */
@@ -22,7 +23,7 @@ final class DirectoryMoves {
   /** Runs a command; its value as JSON. */
   String run(String name, JsonNode command) throws IOException, InterruptedException {
     switch (name) {
-      case "directories_reset" -> broker.reset();
+      case "directories_reset" -> broker.reset(command.get("assigns").asBoolean());
       case "directories_alter" -> broker.alter(command.get("directory").asText());
       case "directories_become_leader" -> broker.elect(true);
       case "directories_become_follower" -> broker.elect(false);
@@ -39,6 +40,11 @@ final class DirectoryMoves {
       case "directories_fail" -> broker.failDirectory(command.get("directory").asText());
       case "directories_restart" ->
           broker.restart(command.get("role").asText(), command.get("saved").asBoolean());
+      case "directories_send_assignment" -> broker.assignments.send();
+      case "directories_write_assignment" -> broker.assignments.write();
+      case "directories_answer_assignment" -> broker.assignments.answer();
+      case "directories_fail_assignment" -> broker.assignments.fail();
+      case "directories_learn_assignment" -> broker.learnAssignment();
       case "directories_view" -> {
         return view();
       }
@@ -50,7 +56,7 @@ final class DirectoryMoves {
 
   /**
    * [role, leader epoch, directory, current, future or null, failed directories, fetch state, offset,
-   * epoch, message, whether it is overtaken, unadded, unmarked].
+   * epoch, message, whether it is overtaken, unadded, unmarked, assignment].
    */
   private String view() throws IOException {
     Object partition = broker.partition();
@@ -75,9 +81,27 @@ final class DirectoryMoves {
       out.writeBoolean(broker.mover.isOvertaken());
       out.writeNumber(broker.unadded());
       out.writeNumber(broker.unmarked());
+      assignment(out, broker);
       out.writeEndArray();
     }
     return text.toString();
+  }
+
+  /** [assigned, promotion, [queued, whether it promotes], [sent, whether it promotes], written, unlearned]. */
+  private static void assignment(JsonGenerator out, DirectoryBroker broker) throws IOException {
+    DirectoryAssignments assignments = broker.assignments;
+    out.writeStartArray();
+    out.writeString(assignments.assigned());
+    out.writeString(broker.mover.promotion());
+    for (DirectoryAssignments.Request each : Arrays.asList(assignments.ready, assignments.inflight)) {
+      out.writeStartArray();
+      out.writeString(DirectoryAssignments.name(each));
+      out.writeBoolean(assignments.promotes(each));
+      out.writeEndArray();
+    }
+    out.writeBoolean(assignments.written);
+    out.writeBoolean(assignments.unlearned);
+    out.writeEndArray();
   }
 
   /** [records, high watermark, [epoch, start]]. */

@@ -42,9 +42,7 @@ final class MoveThread {
 
   /** The manager finds this thread where it would start one. */
   void install() {
-    Object threads = Kafka.call(manager, "fetcherThreadMap");
-    Object key = Kafka.make(Kafka.type("kafka.server.BrokerIdAndFetcherId"), DirectoryBroker.ID, 0);
-    if (thread != null && Kafka.orNull(Kafka.call(threads, "get", key)) == thread) {
+    if (thread != null && installed() == thread) {
       return;
     }
     thread = Kafka.call(manager, "createFetcherThread", 0, LOCAL);
@@ -59,7 +57,16 @@ final class MoveThread {
                   default -> Kafka.call(real, method.getName(), arguments == null ? new Object[0] : arguments);
                 });
     Kafka.set(thread, "leader", played);
-    Kafka.call(threads, "put", key, thread);
+    Kafka.call(Kafka.call(manager, "fetcherThreadMap"), "put", key(), thread);
+  }
+
+  /** The thread that the manager has, or null: it ends those that follow nothing. */
+  Object installed() {
+    return Kafka.orNull(Kafka.call(Kafka.call(manager, "fetcherThreadMap"), "get", key()));
+  }
+
+  private static Object key() {
+    return Kafka.make(Kafka.type("kafka.server.BrokerIdAndFetcherId"), DirectoryBroker.ID, 0);
   }
 
   // ---- steps -------------------------------------------------------------------------------
@@ -162,6 +169,13 @@ final class MoveThread {
   /** The future log's PartitionFetchState, or null. */
   Object state() {
     return thread == null ? null : Kafka.call(Kafka.get(thread, "partitionStates"), "stateValue", View.PARTITION);
+  }
+
+  /** The ReassignmentState of the promotion; None also where there is none. */
+  String promotion() {
+    Map<?, ?> states = thread == null ? Map.of() : (Map<?, ?>) Kafka.get(thread, "promotionStates");
+    Object state = states.get(View.PARTITION);
+    return state == null ? "None" : Kafka.call(state, "reassignmentState").toString();
   }
 
   boolean hasFailed() {
