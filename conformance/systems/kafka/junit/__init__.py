@@ -82,9 +82,7 @@ def junit_test(
 
 def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     """The scene that says the behaviour. Unsayable if there is none."""
-    if "promotion" in behaviour.variables:
-        raise Unsayable("no test is written of the assignment of a directory")
-    if "unadded" in behaviour.variables:
+    if "unadded" in behaviour.variables and "promotion" not in behaviour.variables:
         return DirectoryScene.of(behaviour)
     if "fetchState" in behaviour.variables:
         return ReplicaScene.of(behaviour)
