@@ -49,6 +49,9 @@ LIBRARIES = (
 _METHOD = "doesNotDepart"
 
 
+_NO_PROTOCOL = "it is of no protocol that tests are written for"
+
+
 def junit_test(
     behaviour: Behaviour,
     constants: Mapping[str, str],
@@ -82,7 +85,9 @@ def junit_test(
 
 def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     """The scene that says the behaviour. Unsayable if there is none."""
-    if "unadded" in behaviour.variables and "promotion" not in behaviour.variables:
+    if "promotion" in behaviour.variables:
+        raise Unsayable(_NO_PROTOCOL)
+    if "unadded" in behaviour.variables:
         return DirectoryScene.of(behaviour)
     if "fetchState" in behaviour.variables:
         return ReplicaScene.of(behaviour)
@@ -120,7 +125,7 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         if path.action(len(path) - 1).args[0] in fn(path.value(0, "log")):
             return PartitionScene.of(behaviour)
         return TransactionScene.of(behaviour, constants)
-    raise Unsayable("it is of no protocol that tests are written for")
+    raise Unsayable(_NO_PROTOCOL)
 
 
 def signature(scene: JUnitScene) -> str:
