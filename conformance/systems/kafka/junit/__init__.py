@@ -47,8 +47,6 @@ LIBRARIES = (
 """What a test needs beside Kafka's jars."""
 
 _METHOD = "doesNotDepart"
-
-
 _NO_PROTOCOL = "it is of no protocol that tests are written for"
 
 
