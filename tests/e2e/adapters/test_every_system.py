@@ -9,8 +9,8 @@ import pytest
 
 from conformance.deviations.table import Deviating
 from conformance.errors import ExitCode
-from conformance.modelcheck.manifest import find_models
 from conformance.registry import SPECIFICATIONS, factory_path, load_factory
+from tests.bundled import MODELS
 from tests.e2e.commands import in_fork
 from tests.e2e.every import DRIVE, HERE, PROTOCOLS, smallest, tell
 from tests.kafka_needed import DRIVEN, jars_or_skip
@@ -52,7 +52,7 @@ def test_a_system_that_fits_is_driven(system: str, spec: str, name: str, tmp_pat
 
     Turns are of fetcher threads, and not every adapter's steps can be interrupted.
     """
-    driven = [model for model in find_models([]) if model.spec == spec]
+    driven = [model for model in MODELS if model.spec == spec]
     model = smallest([model for model in driven if model.system and not model.mutant])
     named = THREADS_MEET.get(spec, model.name) if name == "interleave" else model.name
     command = DRIVE[name].format(model=named, system=system)

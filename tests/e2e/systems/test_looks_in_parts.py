@@ -5,18 +5,15 @@ from __future__ import annotations
 import pytest
 
 from conformance.bugs.worker import MEETINGS
-from conformance.modelcheck.manifest import Model, find_models
+from conformance.modelcheck.manifest import Model
 from conformance.replay.interruptions import interrupt_steps
 from conformance.stages.context import Context, workbench
 from conformance.verdict import Verdict
+from tests.bundled import OF_CI
 
 pytestmark = pytest.mark.tlc
 
-MODELS = [
-    model
-    for model in find_models((), "ci")
-    if model.system == "acknowledgement" and model.feeds_suite
-]
+MODELS = [model for model in OF_CI if model.system == "acknowledgement" and model.feeds_suite]
 """All that let requests wait; `min-insync-two-produces-2b` lets two of a kind wait."""
 
 

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from conformance.cli.main import COMMANDS, load
-from conformance.modelcheck.manifest import find_models
+from tests.bundled import MODELS
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(ROOT.glob("docs/*.md"))
@@ -45,7 +45,7 @@ def loaded(name: str) -> Any:
 
 @pytest.fixture(scope="module")
 def models() -> set[str]:
-    return {model.name for model in find_models([])}
+    return {model.name for model in MODELS}
 
 
 def leaf(words: list[str]) -> tuple[Any, list[str]]:

@@ -8,6 +8,7 @@ import pytest
 from conformance.errors import SpecError, UserError
 from conformance.modelcheck.manifest import find_models, load_model, model_from_config
 from conformance.tla import ModelValue
+from tests.bundled import MODELS
 
 MODULE = "---- MODULE Toy ----\nVARIABLE x\nInit == x = 0\nNext == x' = 1 - x\n====\n"
 MANIFEST = """
@@ -245,7 +246,7 @@ def test_a_configuration_that_merges_states_feeds_no_suite_and_says_so(
 
 def test_our_own_models_state_what_must_come_out() -> None:
     """A user's model may leave a number out; ours would lose it unseen."""
-    for model in find_models():
+    for model in MODELS:
         assert model.expect is not None
         stated = model.expect.distinct_states or model.expect.counterexample_length
         lasso = model.expect.violated in model.check.properties

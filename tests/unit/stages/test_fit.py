@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UserError
-from conformance.modelcheck.manifest import Model, find_models
+from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.registry import BUILT_IN, SPECIFICATIONS, make_system
 from conformance.stages.context import Context, reason_against, workbench
 from conformance.tla import Action, Value, find_tools
+from tests.bundled import MODELS
 from tests.kafka_needed import DRIVEN
 
 pytestmark = pytest.mark.tlc
-MODELS = find_models([])
 SHIPPED = sorted({model.spec for model in MODELS})
 CONTEXT = Context()
 """Shared, so that a specification is parsed once."""

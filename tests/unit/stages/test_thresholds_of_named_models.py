@@ -14,18 +14,19 @@ import pytest
 from conformance.config import DEFAULT_TIERS
 from conformance.events import Event, StageFinished
 from conformance.gate import plan
-from conformance.modelcheck.manifest import Model, find_models
+from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.registry import BUILT_IN
 from conformance.stages.context import Context, Workbench
 from conformance.stages.coverage import coverage
 from conformance.tla import Action, find_tools
 from conformance.verdict import Verdict
+from tests.bundled import OF_CI
 
 pytestmark = pytest.mark.tlc
 
 CI = DEFAULT_TIERS["ci"]
-MODELS = [model for model in find_models((), "ci") if model.feeds_suite and model.system]
+MODELS = [model for model in OF_CI if model.feeds_suite and model.system]
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UserError
-from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.pictures import picture_of
 from conformance.resources import spec_dir
 from conformance.story.picture import Picture, find_picture, load_picture
+from tests.bundled import MODELS
 
 PICTURES = sorted(spec_dir().glob("*.picture.toml"))
 
@@ -66,7 +66,7 @@ def test_every_model_of_ours_has_its_picture(spec: str) -> None:
     own = {path.name.partition(".")[0] for path in PICTURES}
     found = [
         picture_of(model)
-        for model in find_models()
+        for model in MODELS
         if (model.spec if model.spec in own else spec) == spec and spec in extended(model.spec)
     ]
     assert found == [load_picture(spec_dir() / f"{spec}.picture.toml")] * len(found)
@@ -74,7 +74,7 @@ def test_every_model_of_ours_has_its_picture(spec: str) -> None:
 
 
 def test_every_specification_of_ours_has_a_picture_that_it_extends() -> None:
-    protocols = {model.spec: picture_of(model) for model in find_models()}
+    protocols = {model.spec: picture_of(model) for model in MODELS}
     # Rules on what was written, read and loaded, or one client alone: no parties to be drawn.
     assert {spec for spec, picture in protocols.items() if picture is None} == {
         "ClientHistory",

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UserError
-from conformance.modelcheck.manifest import find_models
 from conformance.registry import load_factory
 from conformance.systems.kafka import KafkaFactory, of_version
 from conformance.systems.kafka.factory import specification_of
+from tests.bundled import MODELS
 from tests.kafka_needed import DRIVEN
 
-MODELS = find_models([])
 EXTENDED = {
     "CoordinatorGroups": "CoordinatorStore",
     "CoordinatorTransactions": "CoordinatorStore",
