@@ -95,6 +95,8 @@ class RuntimeGroupScene(JUnitScene):
             self._write(number, action)
         elif action.name == "CompleteLoad":
             self._load(number)
+        elif self._is_last(number):
+            raise Unsayable(f"it ends with the step {action}, which the shard does not see")
         elif action.name == "FlushBatch":
             self._flush(number, action)
         elif action.name not in ("Elect", "RunRole"):
@@ -118,36 +120,37 @@ class RuntimeGroupScene(JUnitScene):
 
     def _flush(self, number: int, action: Action) -> None:
         """Nothing to say: the test stores what is written at once."""
-        writes = {fn(record)["write"] for record in self._batch(number - 1)}
-        if action.args[1] == "thrown" and len(writes) > 1:
+        if action.args[1] == "thrown" and self._appends(number)[-2:] == ["Write", "Write"]:
             raise Unsayable("an append of several writes throws in it")
         if action.args[1] not in ("appended", "thrown"):
             raise Unsayable("an append is refused in it")
 
     def _load(self, number: int) -> None:
-        names = [self.scene.action(step).name for step in range(1, number)]
-        appends = [name for name in names if name in _APPENDS]
-        if not appends:
-            self.lines.comment("The broker leads the partition, and has loaded an empty log.")
-        elif appends[-1] == "Write":
+        appends = self._appends(number)
+        if "Write" in appends[-1:]:
             raise Unsayable("the log lacks a write when it is loaded")
+        if self._is_last(number):
+            self.lines.add("String failure = load();")
+        elif appends:
+            self.lines.add("failOver();")
         else:
-            self.lines.add("String failure = load();" if self._is_last(number) else "failOver();")
+            self.lines.comment("The broker leads the partition, and has loaded an empty log.")
 
     def _is_last(self, number: int) -> bool:
         return number == len(self.scene) - 1
 
-    def _batch(self, number: int) -> tuple[Value, ...]:
-        """The records that wait for a flush after the step."""
-        return _sequence(fn(self.scene.of(number, "shard", self.broker))["batch"])
+    def _appends(self, number: int) -> list[str]:
+        """The writes and flushes before the step."""
+        names = (self.scene.action(step).name for step in range(1, number))
+        return [name for name in names if name in _APPENDS]
 
     # ---- the end -----------------------------------------------------------------------------
 
     def _then(self) -> Iterator[str]:
-        if differing := self._differing("state"):
-            yield from _failure(*differing)  # what the shard lacks follows from it
-        elif differing := self._differing("shard"):
-            memory, other = (fn(fn(shard)["memory"]) for shard in differing)
+        if self.scene.action(len(self.scene) - 1).name == "CompleteLoad":
+            yield from _failure(self._differing("state"))
+        if shards := self._differing("shard"):
+            memory, other = (fn(fn(shard)["memory"]) for shard in shards)
             if records := self._unlike_records():
                 yield from _records(records)
             yield from self._group(memory, other)
@@ -200,8 +203,8 @@ class RuntimeGroupScene(JUnitScene):
             yield epoch
 
 
-def _failure(expected: Value, actual: Value) -> Iterator[str]:
-    if (expected, actual) == ("ACTIVE", "FAILED"):
+def _failure(states: tuple[Value, ...]) -> Iterator[str]:
+    if states == ("ACTIVE", "FAILED"):
         yield 'assertNull(failure, "why the log cannot be loaded");'
 
 
