@@ -32,6 +32,7 @@ from conformance.systems.kafka.junit.producer import ProducerScene
 from conformance.systems.kafka.junit.reassignment import ReassignmentScene
 from conformance.systems.kafka.junit.replica import ReplicaScene
 from conformance.systems.kafka.junit.runtime import RuntimeScene
+from conformance.systems.kafka.junit.runtime_groups import RuntimeGroupScene
 from conformance.systems.kafka.junit.share import ShareScene
 from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.kafka.junit.storage import StorageScene
@@ -93,8 +94,9 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return ReassignmentScene.of(behaviour)
     if "rec" in behaviour.variables:
         return ShareScene.of(behaviour, constants)
-    if "shard" in behaviour.variables and HAS_GROUPS not in constants:
-        return RuntimeScene.of(behaviour, constants)
+    if "shard" in behaviour.variables:
+        scene = RuntimeGroupScene if HAS_GROUPS in constants else RuntimeScene
+        return scene.of(behaviour, constants)
     if "lastError" in behaviour.variables:
         return ProducerScene.of(behaviour, constants)
     if "recoveryPoint" in behaviour.variables:

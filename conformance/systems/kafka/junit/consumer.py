@@ -193,15 +193,8 @@ class ConsumerGroupScene(JUnitScene):
         return number == len(self.scene) - 1 and not differing.isdisjoint({"channel", "commit"})
 
     def _epoch(self, epoch: Value) -> str:
-        """An epoch as the test has it: counted from the first one of the group, if there is one.
-
-        Releases begin with 1 or with 2, which is a finding of its own and changes no other.
-        """
-        first = next(filter(None, self._group_epochs), None)
-        if first is None or not (isinstance(epoch, int) and epoch > 0):
-            return str(epoch)
-        later = epoch - first
-        return f"firstEpoch + {later}" if later else "firstEpoch"
+        """An epoch, counted from the first one of the group."""
+        return groups.epoch_from(next(filter(None, self._group_epochs), None), epoch)
 
     @property
     def _group_epochs(self) -> Iterator[int]:

@@ -24,3 +24,14 @@ def map_of(pairs: Mapping[str, str]) -> str:
 def set_of(numbers: Value) -> str:
     """A set of Java of partitions."""
     return f"Set.of({', '.join(map(str, sorted_numbers(numbers)))})"
+
+
+def epoch_from(first: int | None, epoch: Value) -> str:
+    """An epoch as a test has it: counted from the first one of the group, if there is one.
+
+    Releases begin with 1 or with 2, which is a finding of its own and changes no other.
+    """
+    if first is None or not (isinstance(epoch, int) and epoch > 0):
+        return str(epoch)
+    later = epoch - first
+    return f"firstEpoch + {later}" if later else "firstEpoch"

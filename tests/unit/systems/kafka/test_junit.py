@@ -204,6 +204,52 @@ def test_epochs_of_a_group_are_counted_from_its_first_but_where_that_is_the_find
     )
 
 
+def test_a_log_that_does_not_load_reads_as_its_story() -> None:
+    assert lines_of(TABLE["KAFKA-19862"]) == [
+        "// given",
+        "// The broker leads the partition, and has loaded an empty log.",
+        'heartbeat("m2", 0, Set.of());',
+        'heartbeat("m1", 0, Set.of());',
+        'heartbeat("m2", -1);',
+        'thrownAfterwards(() -> heartbeat("m1", 0, Set.of()));',
+        'heartbeat("m2", 0, Set.of());',
+        "// when",
+        "String failure = load();",
+        "// then",
+        'assertNull(failure, "why the log cannot be loaded");',
+        'assertEquals(firstEpoch + 3, describe().groupEpoch(), "group epoch");',
+        "assertEquals(firstEpoch + 3, describe().assignmentEpoch(), "
+        '"epoch of the target assignment");',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ident", "steps", "reason"),
+    [
+        ("KAFKA-19862", {7: None}, "an append of several writes throws in it"),
+        ("KAFKA-19862", {9: Action("FlushBatch", ("b1", "refused"))}, "an append is refused in it"),
+        ("KAFKA-19862", {11: None}, "the log lacks a write when it is loaded"),
+        ("KAFKA-19862", {12: None}, r"it ends with the step FlushBatch\("),
+        ("first-epoch-one", {4: Action("Write", ("b1", ("commit", "m1"), "appended"))}, "no words"),
+        ("first-epoch-one", {4: Action("Write", ("b1", ("join", "m1"), "thrown"))}, "no words"),
+        ("first-epoch-one", {1: Action("Elect", ("b2",))}, "no words"),
+    ],
+)
+def test_a_group_in_the_runtime_is_refused_if_the_shard_alone_cannot_follow(
+    ident: str, steps: Mapping[int, Action | None], reason: str
+) -> None:
+    """Steps are left out, or are others."""
+    story = story_of(TABLE[ident])
+    changed = [
+        replace(step, action=action)
+        for number, step in enumerate(story.behaviour.steps)
+        if (action := steps.get(number, step.action)) is not None or number == 0
+    ]
+
+    with pytest.raises(UserError, match=reason):
+        scene_of(replace(story.behaviour, steps=tuple(changed)), story.constants).test()
+
+
 def test_what_a_waiting_call_is_answered_stands_within_the_call() -> None:
     assert lines_of(TABLE["KAFKA-16599"]) == [
         "// given",
