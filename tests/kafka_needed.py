@@ -51,15 +51,10 @@ WITHOUT_JUNIT = frozenset(
         *("max-timestamp-deleted", "stable-below-start"),
         *("empty-group-unassigned", "first-epoch-one", "topics-in-the-log", "KAFKA-18688"),
         "KAFKA-19862",
-        *("answer-to-an-earlier-move", "registered-move-forgets", "shorter-log-promoted-at-start"),
     }
 )
 """Deviations of which no JUnit test is written: those of brokers at a port, of which there is a
-script (`kconform story --script`), those of a runtime with the group coordinator's shard, and those
-of the assignment of directories."""
-WITHOUT_WORDS = frozenset({"late-tombstone"})
-"""Deviations of which no JUnit test is written yet: the tests of transactions have no words for the
-expiry of an id and for a call-back that comes in a later term."""
+script (`kconform story --script`), and those of a runtime with the group coordinator's shard."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

@@ -83,8 +83,6 @@ def junit_test(
 
 def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     """The scene that says the behaviour. Unsayable if there is none."""
-    if "promotion" in behaviour.variables:
-        raise Unsayable(_NO_PROTOCOL)
     if "unadded" in behaviour.variables:
         return DirectoryScene.of(behaviour)
     if "fetchState" in behaviour.variables:

@@ -16,11 +16,11 @@ from conformance.systems.kafka import junit
 from conformance.systems.kafka.factory import KafkaFactory
 from conformance.systems.kafka.junit import scene_of
 from conformance.tla import Action
-from tests.kafka_needed import WITHOUT_JUNIT, WITHOUT_WORDS
+from tests.kafka_needed import WITHOUT_JUNIT
 
 FACTORY = KafkaFactory("4.4.0", client="4.4.0")
 ALL: Mapping[str, Deviation] = {item.id: item for item in FACTORY.deviations()}
-TABLE = {ident: item for ident, item in ALL.items() if ident not in WITHOUT_JUNIT | WITHOUT_WORDS}
+TABLE = {ident: item for ident, item in ALL.items() if ident not in WITHOUT_JUNIT}
 
 
 def story_of(deviation: Deviation) -> StoryFile:
@@ -46,12 +46,6 @@ def test_a_finding_has_given_when_and_then_with_an_assertion(ident: str) -> None
 @pytest.mark.parametrize("ident", sorted(WITHOUT_JUNIT))
 def test_what_no_test_can_be_written_of_is_refused_with_a_reason(ident: str) -> None:
     with pytest.raises(UserError, match="no protocol that tests are written for"):
-        lines_of(ALL[ident])
-
-
-@pytest.mark.parametrize("ident", sorted(WITHOUT_WORDS))
-def test_what_no_test_has_words_for_is_refused_with_the_step(ident: str) -> None:
-    with pytest.raises(UserError, match="it has no words for the step"):
         lines_of(ALL[ident])
 
 
