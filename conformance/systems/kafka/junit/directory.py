@@ -123,7 +123,7 @@ class DirectoryScene(JUnitScene):
                 return (f"// The controller writes that the replica lies in {assigned}.",)
             case "AnswerAssignment":
                 return ("answerAssignment();",)
-            case "LearnAssignment" if self.scene.value(number, "moving"):
+            case "LearnAssignment" if self.scene.value(number - 1, "moving"):
                 return (f'applyAssignment("{assigned}");',)
             case "Restart" if not action.args[1]:
                 role = str(action.args[0]).capitalize()

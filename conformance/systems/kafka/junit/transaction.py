@@ -162,10 +162,9 @@ class TransactionScene(JUnitScene):
         self.lines.add("acknowledgeAppend();")
 
     def _call_back_late(self, number: int, action: Action) -> None:
-        if (
-            action.args[1]
-            != fn(self.scene.of(number, "coordinators", self.coordinator))["tenure"] - 1
-        ):
+        term = action.args[1]
+        assert isinstance(term, int)
+        if self.scene.value(number, "tenure") != term + 1:
             raise Unsayable("a call-back comes several terms late")
         self.lines.add("acknowledgeLateAppend();")
 
