@@ -46,17 +46,9 @@ DRIVEN = frozenset(
     }
 )
 """The specifications that Kafka's classes take."""
-WITHOUT_JUNIT = frozenset(
-    {
-        *("max-timestamp-deleted", "stable-below-start"),
-        *("answer-to-an-earlier-move", "registered-move-forgets", "shorter-log-promoted-at-start"),
-    }
-)
-"""Deviations of which no JUnit test is written: those of brokers at a port, of which there is a
-script (`kconform story --script`), and those of the assignment of directories."""
-WITHOUT_WORDS = frozenset({"late-tombstone"})
-"""Deviations of which no JUnit test is written yet: the tests of transactions have no words for the
-expiry of an id and for a call-back that comes in a later term."""
+WITHOUT_JUNIT = frozenset({"max-timestamp-deleted", "stable-below-start"})
+"""Deviations of which no JUnit test is written: those of brokers at a port. A script is written of
+them (`kconform story --script`)."""
 
 
 def jars_or_skip(version: str) -> KafkaJars:

@@ -25,13 +25,13 @@ from conformance.story.behaviour import Behaviour, Step
 from conformance.systems.kafka.factory import KafkaFactory
 from conformance.systems.kafka.junit import LIBRARIES, class_name, junit_test, scene_of
 from conformance.tla import Action, Fn, Value, find_tools, make_function
-from tests.kafka_needed import JUNIT_RELEASES, WITHOUT_JUNIT, WITHOUT_WORDS, jars_or_skip
+from tests.kafka_needed import JUNIT_RELEASES, WITHOUT_JUNIT, jars_or_skip
 
 LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
 TABLE: Sequence[Deviation] = [
     deviation
     for deviation in KafkaFactory("4.4.0", client="4.4.0").deviations()
-    if deviation.id not in WITHOUT_JUNIT | WITHOUT_WORDS
+    if deviation.id not in WITHOUT_JUNIT
 ]
 
 
@@ -190,7 +190,6 @@ def commit_answered_before_close() -> Behaviour:
 
 def test_it_is_green_where_a_consumer_is_as_the_specification_has_it(tmp_path: Path) -> None:
     """No release is free of these, but where the path is a little different, Kafka does well."""
-    jars = jars_or_skip("4.4.0")
     cases: Mapping[str, tuple[Behaviour, Mapping[str, str]]] = {
         "KAFKA-16599": (commit_answered_before_close(), {"AutoCommit": "TRUE"}),
         "full-poll-keeps-fetch": (
@@ -202,16 +201,53 @@ def test_it_is_green_where_a_consumer_is_as_the_specification_has_it(tmp_path: P
             {"Cooperative": "FALSE", "Others": '{"c"}'},
         ),
     }
+
+    assert red_of(cases, tmp_path) == {}
+
+
+def red_of(
+    cases: Mapping[str, tuple[Behaviour, Mapping[str, str]]], folder: Path
+) -> Mapping[str, str]:
+    """By class of a test that is red on 4.4.0, why; the paths by the finding that they are near."""
+    jars = jars_or_skip("4.4.0")
     sources = []
     for ident, (behaviour, constants) in cases.items():
         deviation = next(each for each in TABLE if each.id == ident)
-        sources.append(tmp_path / f"{class_name(deviation)}.java")
+        sources.append(folder / f"{class_name(deviation)}.java")
         source = junit_test(behaviour, constants, jars, deviation)
         sources[-1].write_text(source, encoding="utf-8")
 
-    failures = run_tests(sources, jars, tmp_path)
+    failures = run_tests(sources, jars, folder)
+    assert set(failures) == {source.stem for source in sources}
+    return {name: why for name, why in failures.items() if why is not None}
 
-    assert failures == {source.stem: None for source in sources}
+
+def near(ident: str, without: Sequence[int], **ends: Value) -> tuple[Behaviour, Mapping[str, str]]:
+    """A finding's path without the steps of these numbers, and its constants.
+
+    `ends`: variables of its last state that are others then.
+    """
+    path = behaviour_of(ident)
+    dropped = {number % len(path.steps) for number in without}
+    *steps, last = (step for number, step in enumerate(path.steps) if number not in dropped)
+    state = {**dict(zip(path.variables, last.state, strict=True)), **ends}
+    ended = replace(last, state=tuple(state[name] for name in path.variables))
+    deviation = next(each for each in TABLE if each.id == ident)
+    constants = read_story(KafkaFactory("4.4.0").file(deviation.path)).constants
+    return replace(path, steps=(*steps, ended)), constants
+
+
+def test_it_is_green_near_the_paths_of_findings_that_no_release_is_free_of(tmp_path: Path) -> None:
+    """No call-back comes late; nothing is asked or answered after a registration; at a start the
+    metadata name the current log's directory."""
+    cases = {
+        "late-tombstone": near("late-tombstone", [-1]),
+        "answer-to-an-earlier-move": near("answer-to-an-earlier-move", [-1]),
+        "registered-move-forgets": near("registered-move-forgets", [6, 7, -2]),
+        "shorter-log-promoted-at-start": near("shorter-log-promoted-at-start", [-2], assigned="d1"),
+    }
+
+    assert red_of(cases, tmp_path) == {}
 
 
 @pytest.mark.parametrize("release", JUNIT_RELEASES)

@@ -48,7 +48,6 @@ LIBRARIES = (
 """What a test needs beside Kafka's jars."""
 
 _METHOD = "doesNotDepart"
-_NO_PROTOCOL = "it is of no protocol that tests are written for"
 
 
 def junit_test(
@@ -84,8 +83,6 @@ def junit_test(
 
 def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     """The scene that says the behaviour. Unsayable if there is none."""
-    if "promotion" in behaviour.variables:
-        raise Unsayable(_NO_PROTOCOL)
     if "unadded" in behaviour.variables:
         return DirectoryScene.of(behaviour)
     if "fetchState" in behaviour.variables:
@@ -125,7 +122,7 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         if path.action(len(path) - 1).args[0] in fn(path.value(0, "log")):
             return PartitionScene.of(behaviour)
         return TransactionScene.of(behaviour, constants)
-    raise Unsayable(_NO_PROTOCOL)
+    raise Unsayable("it is of no protocol that tests are written for")
 
 
 def signature(scene: JUnitScene) -> str:

@@ -49,6 +49,9 @@ class TransactionScene(JUnitScene):
             "loseLeader(": {"leaderless"},
             "useUpEpochs(": {"nearEnd", "metadata"},
             "leadAgain(": {"loads"},
+            "acknowledgeLateAppend(": {"late"},
+            "expireIds(": {"expires"},
+            "pendingState(": {"pending", "metadata"},
             "metadata(": {"metadata"},
             "topics(": {"topics"},
             "lastRecord(": {"record"},
@@ -76,6 +79,8 @@ class TransactionScene(JUnitScene):
     def _epoch(self, number: Value) -> int:
         """Kafka's: where a producer id is used up, the count goes on with the next one's."""
         assert isinstance(number, int)
+        if number >= int(self.constants.get("EpochsOfId", _LAST_EPOCH + 1)):
+            raise Unsayable("its epochs are of a producer id that is given after a tombstone")
         if "LastEpoch" not in self.constants:
             return number
         left = int(self.constants["LastEpoch"]) - number
@@ -156,6 +161,16 @@ class TransactionScene(JUnitScene):
     def _acknowledge(self, _number: int, _action: Action) -> None:
         self.lines.add("acknowledgeAppend();")
 
+    def _call_back_late(self, number: int, action: Action) -> None:
+        term = action.args[1]
+        assert isinstance(term, int)
+        if self.scene.value(number, "tenure") != term + 1:
+            raise Unsayable("a call-back comes several terms late")
+        self.lines.add("acknowledgeLateAppend();")
+
+    def _expire(self, _number: int, _action: Action) -> None:
+        self.lines.add("expireIds();")
+
     def _marker(self, _number: int, action: Action) -> None:
         self.lines.comment(f"The marker of partition {action.args[1]} is written.")
 
@@ -176,10 +191,15 @@ class TransactionScene(JUnitScene):
             if name == "transactionLog":
                 yield from self._record(expected, actual)
             elif name == "coordinators":
-                yield from self._metadata(*(self._known(each) for each in (expected, actual)))
+                departing = (fn(fn(each)[self.coordinator]) for each in (expected, actual))
+                yield from self._coordinator(*departing)
 
-    def _known(self, coordinators: Value) -> Fn:
-        return fn(fn(fn(coordinators)[self.coordinator])["now"])
+    def _coordinator(self, expected: Fn, actual: Fn) -> Iterator[str]:
+        yield from self._metadata(fn(expected["now"]), fn(actual["now"]))
+        if expected["pending"] != actual["pending"]:
+            none = expected["pending"] == "None"
+            state = "Optional.empty()" if none else call("Optional.of", text(expected["pending"]))
+            yield f'assertEquals({state}, pendingState(), "pending state");'
 
     def _record(self, expected: Value, actual: Value) -> Iterator[str]:
         assert isinstance(expected, tuple)
@@ -216,6 +236,8 @@ _STEPS: Mapping[str, _Say] = MappingProxyType(
         "Load": TransactionScene._load,
         "AcknowledgeMarker": TransactionScene._marker,
         "CompleteTransaction": TransactionScene._complete,
+        "ExpireId": TransactionScene._expire,
+        "CallBackLate": TransactionScene._call_back_late,
     }
 )
 """By action, what the test does."""

@@ -15,12 +15,12 @@ from conformance.story.behaviour import Step
 from conformance.systems.kafka import junit
 from conformance.systems.kafka.factory import KafkaFactory
 from conformance.systems.kafka.junit import scene_of
-from conformance.tla import Action
-from tests.kafka_needed import WITHOUT_JUNIT, WITHOUT_WORDS
+from conformance.tla import Action, Value, make_function
+from tests.kafka_needed import WITHOUT_JUNIT
 
 FACTORY = KafkaFactory("4.4.0", client="4.4.0")
 ALL: Mapping[str, Deviation] = {item.id: item for item in FACTORY.deviations()}
-TABLE = {ident: item for ident, item in ALL.items() if ident not in WITHOUT_JUNIT | WITHOUT_WORDS}
+TABLE = {ident: item for ident, item in ALL.items() if ident not in WITHOUT_JUNIT}
 
 
 def story_of(deviation: Deviation) -> StoryFile:
@@ -46,12 +46,6 @@ def test_a_finding_has_given_when_and_then_with_an_assertion(ident: str) -> None
 @pytest.mark.parametrize("ident", sorted(WITHOUT_JUNIT))
 def test_what_no_test_can_be_written_of_is_refused_with_a_reason(ident: str) -> None:
     with pytest.raises(UserError, match="no protocol that tests are written for"):
-        lines_of(ALL[ident])
-
-
-@pytest.mark.parametrize("ident", sorted(WITHOUT_WORDS))
-def test_what_no_test_has_words_for_is_refused_with_the_step(ident: str) -> None:
-    with pytest.raises(UserError, match="it has no words for the step"):
         lines_of(ALL[ident])
 
 
@@ -151,6 +145,111 @@ def test_each_replica_of_a_compacted_partition_has_a_log_and_is_cleaned_by_itsel
         "// then",
         'assertEquals(List.of("0: empty"), batches(b2), "batches in the log of b2");',
     ]
+
+
+def test_a_tombstone_is_answered_when_the_test_says_so() -> None:
+    assert lines_of(TABLE["late-tombstone"]) == [
+        "// given",
+        "initProducerId();",
+        "acknowledgeAppend();",
+        "expireIds();",
+        "leadAgain(2);",
+        "initProducerId();",
+        "// when",
+        "acknowledgeLateAppend();",
+        "// then",
+        'assertEquals(Optional.of("Empty"), pendingState(), "pending state");',
+    ]
+
+
+def test_the_controller_of_a_move_is_asked_and_answers_when_the_test_says_so() -> None:
+    assert lines_of(TABLE["registered-move-forgets"]) == [
+        "// given",
+        "becomeLeader(0);",
+        "append();",
+        'move("d2");',
+        "work();",
+        "ask(() -> {}, () -> {});",
+        "ask(() -> {}, () -> {",
+        "sendAssignment();",
+        "// The controller writes that the replica lies in d2.",
+        "answerAssignment();",
+        'applyAssignment("d2");',
+        "becomeLeader(1);",
+        "});",
+        "// when",
+        "addFetcher(1);",
+        "// then",
+        'assertFalse(failed.contains(PARTITION), "whether it has failed");',
+        'assertEquals("d1", queued(), "directory that the controller is to be told");',
+    ]
+
+
+def test_a_fetch_that_is_not_processed_is_not_in_the_test() -> None:
+    lines = lines_of(TABLE["answer-to-an-earlier-move"])
+
+    assert [line for line in lines if line.startswith("ask(")] == ["ask(() -> {}, () -> {});"]
+
+
+@pytest.mark.parametrize(
+    ("ident", "action", "state", "reason"),
+    [
+        ("late-tombstone", Action("CallBackLate", ("c1", 0)), {}, "comes several terms late"),
+        (
+            "shorter-log-promoted-at-start",
+            Action("RestartInKRaft", ("follower", True)),
+            {},
+            r"no words for the step Restart\(",
+        ),
+        (
+            "answer-to-an-earlier-move",
+            Action("LearnAssignment"),
+            {"moving": False},
+            "its thread ends, and is called back later",
+        ),
+        (
+            "answer-to-an-earlier-move",
+            Action("HandleFetchInKRaft"),
+            {},
+            "ends while the thread of the move waits for an answer",
+        ),
+    ],
+)
+def test_a_path_that_ends_otherwise_is_refused(
+    ident: str, action: Action, state: Mapping[str, Value], reason: str
+) -> None:
+    """`state`: variables of the last two states that are others then."""
+    story = story_of(TABLE[ident])
+    variables = story.behaviour.variables
+    *steps, before, last = story.behaviour.steps
+
+    def changed(step: Step) -> Step:
+        values = {**dict(zip(variables, step.state, strict=True)), **state}
+        return replace(step, state=tuple(values[name] for name in variables))
+
+    ended = replace(changed(last), action=action)
+    behaviour = replace(story.behaviour, steps=(*steps, changed(before), ended))
+
+    with pytest.raises(UserError, match=reason):
+        scene_of(behaviour, story.constants).test()
+
+
+def test_epochs_of_the_producer_id_after_a_tombstone_are_refused() -> None:
+    story = story_of(TABLE["late-tombstone"])
+    steps = [
+        replace(step, action=Action("AddPartitionOfClient", ("c1", "b", "p")))
+        if step.action == Action("CallBackLate", ("c1", 1))
+        else step
+        for step in story.behaviour.steps
+    ]
+    clients = story.behaviour.variables.index("clients")
+    told = make_function({"b": make_function({"epoch": 3})})
+    state = steps[-2].state
+    given = replace(steps[-2], state=(*state[:clients], told, *state[clients + 1 :]))
+    behaviour = replace(story.behaviour, steps=(*steps[:-2], given, steps[-1]))
+
+    with pytest.raises(UserError, match="a producer id that is given after a tombstone"):
+        scene_of(behaviour, story.constants).test()
 
 
 def test_a_release_without_an_assignment_interval_is_refused() -> None:
