@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from conformance.systems.directories.assigning import AssigningController
 from conformance.systems.directories.broker import TOPIC_PARTITION, TwoDirectoryBroker
 from conformance.systems.directories.system import DirectoriesSystem
-from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.protocol import Observation
 from conformance.systems.threads import take_two_threads
-from conformance.tla import Action, Fn, Value
-from impl.assignments_manager import Assignment, AssignmentsManager
+from conformance.tla import Action, Value
 from impl.disk import MemoryDisk
-from impl.errors import Errors
-from impl.fetcher.replica_alter_log_dirs_thread import PROMOTION
-from impl.types import TopicPartition
 
 _SUFFIX = "InKRaft"
 """AInKRaft is the action A of DirectoryMove, and what it does to the assignment."""
@@ -35,31 +32,22 @@ class AssignmentSystem(DirectoriesSystem):
     def _steps(self) -> dict[str, Callable[..., None]]:
         steps = {f"{name}{_SUFFIX}": step for name, step in super()._steps().items()}
         return steps | {
-            "SendAssignment": self._send,
-            "WriteAssignment": self._write,
-            "AnswerAssignment": self._answer,
-            "FailAssignment": self._fail,
+            "SendAssignment": lambda: self._controller.manager.maybe_send_assignments(),
+            "WriteAssignment": lambda: self._controller.write(),
+            "AnswerAssignment": lambda: self._controller.answer(),
+            "FailAssignment": lambda: self._controller.fail(),
             "LearnAssignment": self._learn,
         }
 
     def reset(self, initial: Mapping[str, Value]) -> None:
         """The same broker; the controller knows where its replica lies."""
-        self._assigned = "d1"
+        self._controller = AssigningController()
         super().reset(initial)
 
     def observe(self) -> Observation:
         """What DirectoryMove sees of the broker, and the assignment."""
-        return Observation({**super().observe(), **self._assignment()})
-
-    def _assignment(self) -> dict[str, Value]:
-        return {
-            "assigned": self._assigned,
-            "promotion": self._promotion(),
-            "queued": _request(self._manager.ready),
-            "sent": _request(self._manager.inflight),
-            "written": self._written,
-            "unlearned": self._unlearned,
-        }
+        assignment = {**self._controller.observe(), "promotion": self._promotion()}
+        return Observation({**super().observe(), **assignment})
 
     def _promotion(self) -> str:
         for thread in self._broker.moves.fetcher_threads().values():
@@ -79,7 +67,8 @@ class AssignmentSystem(DirectoriesSystem):
     def offers(self) -> frozenset[Action]:
         """What these threads would do next."""
         steps = {Action(f"{step.name}{_SUFFIX}", step.args) for step in super().offers()}
-        if self._manager.ready and not self._manager.inflight:
+        manager = self._controller.manager
+        if manager.ready and not manager.inflight:
             steps.add(Action("SendAssignment", ()))
         return frozenset(steps)
 
@@ -104,62 +93,24 @@ class AssignmentSystem(DirectoriesSystem):
     # ---- steps -----------------------------------------------------------------------------
 
     def _make_broker(self, disk: MemoryDisk) -> TwoDirectoryBroker:
-        self._manager = AssignmentsManager(self._take)
-        self._request: str | None = None
-        self._written = self._unlearned = False
-        broker = TwoDirectoryBroker(disk, self._concurrency, self._manager)
-        broker.replicas.log_manager.recover_abandoned_future_logs(lambda _: self._assigned)
+        controller = self._controller
+        broker = TwoDirectoryBroker(disk, self._concurrency, controller.meet_new_process())
+        broker.replicas.log_manager.recover_abandoned_future_logs(lambda _: controller.assigned)
         # Its first delta is the whole metadata.
-        self._registration = replace(self._registration, directory=self._assigned)
+        self._registration = replace(self._registration, directory=controller.assigned)
         return broker
 
     def _elect(self, *, leads: bool) -> None:
         super()._elect(leads=leads)
         self._registration = replace(self._registration, directory=None)
 
-    def _take(self, request: Mapping[TopicPartition, str]) -> None:
-        self._request = request[TOPIC_PARTITION]
-
-    def _send(self) -> None:
-        self._manager.maybe_send_assignments()
-
-    def _write(self) -> None:
-        if self._request is None or self._written:
-            raise ActionRefused("the controller is asked nothing")
-        self._written = True
-        self._unlearned |= self._request != self._assigned
-        self._assigned = self._request
-
-    def _answer(self) -> None:
-        if not self._written:
-            raise ActionRefused("the controller has answered nothing")
-        self._end({TOPIC_PARTITION: Errors.NONE})
-
-    def _fail(self) -> None:
-        self._end(None)
-
-    def _end(self, errors: Mapping[TopicPartition, Errors] | None) -> None:
-        self._request, self._written = None, False
-        self._manager.handle_response(errors)
-
     def _learn(self) -> None:
         """The record of the assignment: nothing else of the registration changes."""
-        if not self._unlearned:
-            raise ActionRefused("the metadata have nothing new")
-        self._unlearned = False
+        directory = self._controller.tell()
         before = self._registration
-        learned = replace(
-            before, partition_epoch=before.partition_epoch + 1, directory=self._assigned
-        )
+        learned = replace(before, partition_epoch=before.partition_epoch + 1, directory=directory)
         self._broker.hear(learned)
         self._registration = replace(learned, directory=None)
-
-
-def _request(assignments: Mapping[TopicPartition, Assignment]) -> Value:
-    assignment = assignments.get(TOPIC_PARTITION)
-    if assignment is None:
-        return Fn({"directory": "none", "promotes": False})
-    return Fn({"directory": assignment.directory, "promotes": assignment.reason == PROMOTION})
 
 
 def _of_move(action: Action) -> Action:

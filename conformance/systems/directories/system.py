@@ -81,7 +81,7 @@ class DirectoriesSystem(RewindingSystem):
             "HandleFetch": lambda: self._mover.handle(),
             "ProcessEpochResponse": lambda: self._mover.process(),
             "ProcessFetchResponse": lambda: self._mover.process(),
-            "FailDirectory": self._fail_directory,
+            "FailDirectory": lambda d: self._broker.replicas.handle_log_dir_failure(d),
             "Restart": self._restart,
         }
 
@@ -199,9 +199,6 @@ class DirectoriesSystem(RewindingSystem):
             leads=leads,
         )
         self._broker.elect(self._registration)
-
-    def _fail_directory(self, directory: str) -> None:
-        self._broker.replicas.handle_log_dir_failure(directory)
 
     def _restart(self, role: str, saved: bool) -> None:
         """The process is killed: what it has written is there, whether or not it was flushed."""

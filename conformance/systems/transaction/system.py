@@ -119,7 +119,10 @@ class TransactionSteps:
             "RefuseBatch": (self._of_world(refuse_batch), _nobody),
             "DeliverOutdatedMarker": (self._of_world(deliver_outdated_marker), _nobody),
             "RefuseAddPartition": (self._of_world(refuse_add_partition), _nobody),
-            "ExpireId": (self._expire_id, _nobody),
+            "ExpireId": (
+                lambda c: self._appending(lambda: self._world.expire_ids(c)),
+                _nobody,
+            ),
             "CallBackLate": (
                 lambda c, tenure: self._world.state.acknowledge(c, tenure),
                 _nobody,
@@ -176,10 +179,6 @@ class TransactionSteps:
         self._world.brokers[name].begin_fence(asking[0] if asking else None)
         if was_fenced or not self._is_fenced(name):
             raise ActionRefused(f"{name} fences no transaction")
-
-    def _expire_id(self, name: str) -> None:
-        self._world.expire()
-        self._appending(self._world.brokers[name].expire_ids)
 
     def _is_fenced(self, name: str) -> bool:
         known = self._world.brokers[name].known

@@ -116,9 +116,10 @@ class TransactionWorld:
         """The open transaction has taken longer than its time-out."""
         self._clock.sleep(TIMEOUT_MS + 1)
 
-    def expire(self) -> None:
-        """The id was not used for its time."""
+    def expire_ids(self, name: str) -> None:
+        """The id was not used for its time, and a broker looks."""
         self._clock.sleep(EXPIRATION_MS)
+        self.brokers[name].expire_ids()
 
     @property
     def expiries(self) -> int:

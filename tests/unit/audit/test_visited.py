@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.audit import visited
@@ -61,6 +61,7 @@ def rows(table: pa.Table) -> list[Visit]:
     return list(zip(*(table.column(name).to_pylist() for name in KEY), strict=True))
 
 
+@settings(deadline=None)
 @given(TRACES, st.integers(0, 2))
 def test_arrays_say_what_walking_says(
     traces: Sequence[tuple[Entries, Entries]], skipped: int
