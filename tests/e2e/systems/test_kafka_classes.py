@@ -90,7 +90,8 @@ def test_the_table_of_deviations_is_what_the_classes_do(context: Context, versio
 
 
 OF_ANY_MODEL = (
-    *("CoordinatorStore", "CoordinatorTransactions", "DirectoryAssignment", "DirectoryMove"),
+    *("CoordinatorGroups", "CoordinatorStore", "CoordinatorTransactions"),
+    *("DirectoryAssignment", "DirectoryMove"),
     *("LogStorage", "MixedGroup"),
     *("SharePartition", "TransactionManager", "Transactions"),
 )
