@@ -178,6 +178,8 @@ def jvm_options(options: TlcOptions, scratch: Path, *, optimize: bool) -> tuple[
     """What a JVM for TLC is started with, whatever the job."""
     return (
         f"-Xmx{options.heap}",
+        # Recursive operators over long logs: code that is not optimized has the larger frames.
+        "-Xss8m",
         "-XX:+UseSerialGC" if options.workers == 1 else "-XX:+UseParallelGC",
         # TLC unpacks its standard modules there; two runs would disturb each other.
         f"-Djava.io.tmpdir={scratch}",

@@ -11,7 +11,19 @@ from conformance.tla import Value
 
 __all__ = ["AssignmentSystem", "DirectoriesSystem", "create"]
 
+_OF_FOLLOWERS = ("AppendAsFollowerInKRaft", "TruncateCurrentInKRaft", "MarkForTruncationInKRaft")
+"""Together with all that an assignment does they have some 28,000 states: a night's model."""
 
-def create(constants: Mapping[str, Value]) -> DirectoriesSystem:
-    """The system for a model's constants: only DirectoryAssignment loses assignments."""
-    return AssignmentSystem() if "AssignmentFailures" in constants else DirectoriesSystem()
+
+class DirectoriesFactory:
+    """Makes the system for a model's constants: only DirectoryAssignment loses assignments."""
+
+    def __call__(self, constants: Mapping[str, Value]) -> DirectoriesSystem:
+        return AssignmentSystem() if "AssignmentFailures" in constants else DirectoriesSystem()
+
+    def taken_elsewhere(self) -> Mapping[str, str]:
+        """Steps of DirectoryMove that leave the assignment as it is."""
+        return dict.fromkeys(_OF_FOLLOWERS, "DirectoryMove")
+
+
+create = DirectoriesFactory()
