@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from conformance.systems.directories.assigning import AssigningController
 from conformance.systems.directories.broker import TOPIC_PARTITION, TwoDirectoryBroker
+from conformance.systems.directories.controller import AssignmentController
 from conformance.systems.directories.system import DirectoriesSystem
 from conformance.systems.protocol import Observation
 from conformance.systems.threads import take_two_threads
@@ -41,7 +41,7 @@ class AssignmentSystem(DirectoriesSystem):
 
     def reset(self, initial: Mapping[str, Value]) -> None:
         """The same broker; the controller knows where its replica lies."""
-        self._controller = AssigningController()
+        self._controller = AssignmentController()
         super().reset(initial)
 
     def observe(self) -> Observation:

@@ -13,13 +13,12 @@ from impl.fetcher.replica_alter_log_dirs_thread import PROMOTION
 from impl.types import TopicPartition
 
 
-class AssigningController:
+class AssignmentController:
     """What it knows, and a broker's AssignmentsManager that asks it."""
 
     def __init__(self) -> None:
         self.assigned = "d1"
-        self._unlearned = False
-        self.manager = self.meet_new_process()
+        self.meet_new_process()
 
     def meet_new_process(self) -> AssignmentsManager:
         """The broker starts: what was on its way is forgotten, its first delta is all metadata."""
