@@ -46,7 +46,7 @@ def apply(disk: Disk, name: str, path: str, data: bytes) -> str:
     return ""
 
 
-@settings(derandomize=True, max_examples=100, deadline=None)
+@settings(derandomize=True, max_examples=100)
 @given(STEPS, STEPS, st.lists(st.integers(0, 4), min_size=40, max_size=40))
 def test_both_makes_agree_before_and_after_a_crash(
     before: list[tuple[str, str, bytes]],

@@ -259,6 +259,4 @@ def reachable(source: GroupState, target: GroupState) -> bool:
 
 
 TestGroups = Groups.TestCase
-TestGroups.settings = settings(
-    derandomize=True, max_examples=80, stateful_step_count=40, deadline=None
-)
+TestGroups.settings = settings(derandomize=True, max_examples=80, stateful_step_count=40)

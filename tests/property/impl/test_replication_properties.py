@@ -55,7 +55,7 @@ def live_through(cluster: Cluster, era: Era) -> None:
         cluster.start(era.crashed)
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(derandomize=True, max_examples=60)
 @given(st.booleans(), ERAS, st.sampled_from(BROKERS))
 def test_logs_converge(truncation_on_fetch: bool, eras: list[Era], last_leader: int) -> None:
     cluster = Cluster(3, protocol=ProtocolConfig(truncation_on_fetch=truncation_on_fetch))

@@ -94,7 +94,7 @@ def moments(draw: st.DrawFn) -> PartitionMoment:
     return PartitionMoment(RegisteredPartition(leader, epoch, isr, 1), states, exposed)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(moments(), st.integers(2, 5))
 def test_merged_and_windowed_verdicts_are_those_of_every_offset(
     moment: PartitionMoment, size: int

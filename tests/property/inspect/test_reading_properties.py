@@ -116,7 +116,7 @@ def test_records_read_back_as_they_were_written(
     assert [record.offset for record in found] == list(range(base, base + len(pairs)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_no_damage_to_any_file_stops_the_reading_or_goes_untold(data: st.DataObject) -> None:
     """Bytes of any file changed, cut off or added: each file is accounted for, once."""

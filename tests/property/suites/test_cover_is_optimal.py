@@ -65,7 +65,7 @@ def _plain(graph: StateGraph) -> nx.MultiDiGraph:
 
 
 @given(reachable_graphs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_cover_takes_every_transition_at_the_optimal_cost(graph: StateGraph) -> None:
     suite = transition_cover(graph)
     suite.require(graph)
@@ -75,7 +75,7 @@ def test_the_cover_takes_every_transition_at_the_optimal_cost(graph: StateGraph)
 
 
 @given(reachable_graphs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_greedy_cover_covers_too_and_is_never_cheaper(graph: StateGraph) -> None:
     greedy, cover = greedy_cover(graph), transition_cover(graph)
     greedy.require(graph)
@@ -85,7 +85,7 @@ def test_the_greedy_cover_covers_too_and_is_never_cheaper(graph: StateGraph) -> 
 
 
 @given(reachable_graphs(), st.integers(0, 2**64), st.integers(0, 2**40))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_random_walks_are_paths(graph: StateGraph, seed: int, first: int) -> None:
     random_walks(graph, 5, 6, seed=seed % 2**63, first=first).require(graph)
 

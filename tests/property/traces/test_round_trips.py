@@ -61,7 +61,7 @@ def save(folder: Path, content: list[Trace]) -> TraceStore:
     return TraceStore.open(folder)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(traces(partial_states))
 def test_the_store_gives_back_what_it_was_given(content: list[Trace]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +71,7 @@ def test_the_store_gives_back_what_it_was_given(content: list[Trace]) -> None:
         assert store.manifest.counts.states == len(distinct)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(traces(whole_states).filter(bool))
 def test_ndjson_gives_back_what_it_was_given(content: list[Trace]) -> None:
     with tempfile.TemporaryDirectory() as folder:

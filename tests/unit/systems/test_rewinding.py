@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from greenlet import getcurrent, greenlet
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.systems.protocol import CannotSnapshot
@@ -310,6 +310,7 @@ def act(root: Plain, step: str, number: int) -> None:
             held["list"].append([number])
 
 
+@settings(deadline=None)
 @given(STEPS, STEPS, STEPS)
 def test_any_snapshot_leads_back(
     first: list[tuple[str, int]], second: list[tuple[str, int]], third: list[tuple[str, int]]

@@ -1,4 +1,4 @@
-"""No test here is about time: the first use of Arrow alone takes seconds."""
+"""No property is about time: a machine may be busy, and the first use of Arrow takes seconds."""
 
 from __future__ import annotations
 
