@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from conformance.systems.transaction.parts import tombstones_in
 from conformance.systems.transaction.world import TransactionWorld
 from conformance.tla import Action
 
@@ -63,7 +64,7 @@ def _of_coordinator(world: TransactionWorld, name: str, epoch: int) -> Iterator[
     for txn, end_epoch, commits in world.network.ends:
         if settings.version < 2 or settings.has_epoch_left(end_epoch):
             yield Action("HandleEndTxn", (name, txn, commits))
-    if world.expiries < settings.max_expiries:
+    if tombstones_in(world.state.records) < settings.max_expiries:
         yield Action("ExpireId", (name,))
     if settings.has_epoch_left(epoch):
         yield from (Action("HandleInitProducerId", (name, client)) for client in asking)

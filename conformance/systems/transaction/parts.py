@@ -413,3 +413,8 @@ class TransactionPartition:
             or not (self._is_offsets or known.is_verified or known.batch.epoch != batch.epoch)
             for known in self.verifications
         )
+
+
+def tombstones_in(records: Sequence[TxnTransitMetadata]) -> int:
+    """How often the id was forgotten."""
+    return sum(record.txn_state is TransactionState.DEAD for record in records)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.transaction.epochs import ProducerEpochs
-from conformance.systems.transaction.parts import FORGOTTEN, InFlightAppend
+from conformance.systems.transaction.parts import FORGOTTEN, InFlightAppend, tombstones_in
 from conformance.systems.transaction.replica import load_replica
 from impl.errors import Errors
 from impl.log import Log
@@ -42,11 +42,7 @@ class StateLog:
         self.log: Log = load_replica(ProducerStateManagerConfig(), topic=TOPIC)
         self.leader, self.tenure = leader, 1
         self.appends: list[PendingAppend] = []
-        epochs.follow(self.tombstones)
-
-    def tombstones(self) -> int:
-        """How often the id was forgotten."""
-        return sum(record.txn_state is TransactionState.DEAD for record in self.records)
+        epochs.follow(lambda: tombstones_in(self.records))
 
     @property
     def records(self) -> Sequence[TxnTransitMetadata]:

@@ -32,7 +32,6 @@ from conformance.tla import make_function
 from impl.clock import Clock
 from impl.concurrency import Concurrency
 from impl.transaction.transaction_marker_channel_manager import NO_LEADER
-from impl.transaction.transaction_state import TransactionState
 from impl.transaction.transaction_state_manager import TransactionConfig
 from impl.types import TopicPartition
 
@@ -120,11 +119,6 @@ class TransactionWorld:
         """The id was not used for its time, and a broker looks."""
         self._clock.sleep(EXPIRATION_MS)
         self.brokers[name].expire_ids()
-
-    @property
-    def expiries(self) -> int:
-        """How many tombstones the log has."""
-        return sum(record.txn_state is TransactionState.DEAD for record in self.state.records)
 
     def origin_of_client(self, client: str) -> StepOrigin:
         """Of a request of an instance: its transaction."""
