@@ -16,7 +16,6 @@ from impl.producer_state.producer_state_manager import ProducerStateManagerConfi
 from impl.records import MemoryRecords, Record
 from impl.transaction.transaction_log import TOPIC, read_transaction_record
 from impl.transaction.transaction_metadata import TxnTransitMetadata
-from impl.transaction.transaction_state import TransactionState
 from impl.transaction.transaction_state_manager import AppendCallback
 from impl.types import LogOffsetMetadata
 
