@@ -34,7 +34,7 @@ from tests.kafka_needed import jars_or_skip
 pytestmark = pytest.mark.tlc
 
 VERSION = "4.4.0"
-MINUTES = 20.0
+MINUTES = 25.0
 """What README and docs/kafka.md recommend."""
 
 UNCLEAN = "replication/bench/truncate-on-fetch-unclean-coarse-2b"
