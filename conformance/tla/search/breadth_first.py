@@ -17,8 +17,10 @@ from itertools import pairwise
 
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front.syntax import Assumption
+from conformance.tla.python.formulas import Property
+from conformance.tla.python.selection import TracedAction
 from conformance.tla.python.session import TlcSession
-from conformance.tla.python.spec import Property, Spec, TracedAction
+from conformance.tla.python.spec import Spec
 from conformance.tla.search.lasso import Lasso, StepGraph, lasso
 from conformance.tla.search.parts import StateParts
 from conformance.tla.search.processes import Elsewhere, SuccessorRow, rows

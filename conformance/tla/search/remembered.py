@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from conformance.tla.python.spec import TracedAction
+from conformance.tla.python.selection import TracedAction
 from conformance.tla.python.traced import (
     UNDEFINED,
     ChangedVariable,

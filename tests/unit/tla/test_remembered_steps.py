@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.tla import Fn, ModelValue, State
-from conformance.tla.python.spec import TracedAction
+from conformance.tla.python.selection import TracedAction
 from conformance.tla.python.traced import Read
 from conformance.tla.search import (
     SearchError,
