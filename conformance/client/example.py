@@ -82,6 +82,7 @@ QUIET = 0
 OWES_REQUEST, OWES_CALLBACK = "ClientOwesRequest", "ClientOwesCallback"
 """The state formulas that say whether the client has to send, or to tell its user, something."""
 LIMITS = JudgeLimits(silent=5, candidates=5_000, seconds=300.0)
+"""For following an example, of the time that the process takes for all examples meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,12 +374,15 @@ class _Example:
     # ---- what there is to see --------------------------------------------------------------
 
     def _see(self, event: Event) -> bool:
-        """Take an event; False, and the example is over, if nothing explains it."""
+        """Take an event; False, and the example is over, if nothing explains it or time is up."""
         if self.ending is not None:
             return False
-        if self._at.following.see(event):
-            return True
-        self._end(Ending.DEPARTED, event.source)
+        try:
+            if self._at.following.see(event):
+                return True
+            self._end(Ending.DEPARTED, event.source)
+        except LimitReached as error:
+            self._end(Ending.LIMITED, str(error))
         return False
 
     def _say(self, text: str) -> None:

@@ -60,6 +60,8 @@ _FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "1000"}
 """In place of what bounds the variant's model."""
 _UNDECIDED = frozenset({Ending.ABSENT, Ending.RESTLESS, Ending.LIMITED, Ending.STAYED})
 """They say nothing of the client: the machine may have been too slow, the loop too small."""
+_JUDGED = replace(LIMITS, seconds=10.0)
+"""For the judgement of a whole example, during which no other example is served."""
 _RERUNS = 2
 """A finding is seen again, or not believed."""
 _LATE_S, _TRIES = 1.0, 4
@@ -194,7 +196,7 @@ class BoundVariant:
         if key not in self._judges:
             check = prepared.model.check
             properties = [n for n in check.properties if is_safety_property(prepared.module, n)]
-            declared = Declared(declared=True, silent=silent(is_told=report), limits=LIMITS)
+            declared = Declared(declared=True, silent=silent(is_told=report), limits=_JUDGED)
             self._judges[key] = Judge(prepared.spec, declared, check.invariants, properties)
         return self._judges[key]
 
