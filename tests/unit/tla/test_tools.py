@@ -34,6 +34,18 @@ def test_java_home_comes_first(tmp_path: Path) -> None:
     assert next(iter(java_candidates({"PATH": str(on_path.parent)}))) == on_path
 
 
+def test_a_java_is_asked_again_only_when_it_has_changed(tmp_path: Path) -> None:
+    binary = java(tmp_path / "home", "21.0.1")
+    asked = tmp_path / "asked"
+    binary.write_text(f"{binary.read_text()}echo x >>'{asked}'\n")
+    environ = {"JAVA_HOME": str(tmp_path / "home"), "PATH": ""}
+    versions = [find_java(environ)[1] for _ in range(3)]
+    assert (versions, asked.read_text()) == (["21.0.1"] * 3, "x\n")
+
+    binary.write_text(f"{binary.read_text()}\n".replace("21.0.1", "21.0.10"))
+    assert find_java(environ) == (binary, "21.0.10")
+
+
 def test_an_old_java_is_passed_over(tmp_path: Path) -> None:
     java(tmp_path / "old", "1.8.0_402")
     newer = java(tmp_path / "new", "17")
