@@ -122,7 +122,8 @@ def test_a_list_of_described_bugs_gets_a_row_for_each(tmp_path: Path) -> None:
             for name in ("lag", "note")
         )
     )
-    code, body, _ = judged("--history", str(tmp_path / "bugs.toml"), "--model", SMALL)
+    named = ("--history", str(tmp_path / "bugs.toml"), "--model", SMALL)
+    code, body, _ = judged(*named, "--budget", "30")
     killed, survived = body["stages"]["history"]["bugs"]
     assert code != 0
     assert (killed["name"], killed["fate"], killed["model"]) == ("lag", "killed", SMALL)
