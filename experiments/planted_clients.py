@@ -43,7 +43,6 @@ CLIENTS = Path(__file__).resolve().parents[1] / "docs" / "clients"
 PLANTED = Path(__file__).resolve().parent / "planted"
 WORDS = "{bootstrap} {topic} {group} {instance}"
 NONE = "none"
-_FAULTS_AT_A_TIME = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,26 +165,8 @@ class Bench:
 
     def run(self, library: Library, fault: str, numbers: Sequence[int]) -> ExampleTally:
         """What `kconform client` makes of these examples of the library with this fault."""
-        return self.run_all(library, {fault: numbers})[fault]
-
-    def run_all(
-        self, library: Library, wanted: Mapping[str, Sequence[int]]
-    ) -> dict[str, ExampleTally]:
-        """The same of several faults, with `jobs` examples of each side by side."""
-        return asyncio.run(self._run_all(library, wanted))
-
-    async def _run_all(
-        self, library: Library, wanted: Mapping[str, Sequence[int]]
-    ) -> dict[str, ExampleTally]:
-        turns = asyncio.Semaphore(_FAULTS_AT_A_TIME)
-
-        async def tally_of(fault: str, numbers: Sequence[int]) -> ExampleTally:
-            async with turns:
-                request = self._request(library, fault, numbers)
-                return await run_examples(Context(seed=self.seed), request, library.variant)
-
-        tallies = await asyncio.gather(*(tally_of(*item) for item in wanted.items()))
-        return dict(zip(wanted, tallies, strict=True))
+        request = self._request(library, fault, numbers)
+        return asyncio.run(run_examples(Context(seed=self.seed), request, library.variant))
 
     def _request(self, library: Library, fault: str, numbers: Sequence[int]) -> ClientTestRequest:
         command, variant = library.command(fault), library.variant.model.variant
