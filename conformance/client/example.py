@@ -82,7 +82,7 @@ QUIET = 0
 OWES_REQUEST, OWES_CALLBACK = "ClientOwesRequest", "ClientOwesCallback"
 """The state formulas that say whether the client has to send, or to tell its user, something."""
 LIMITS = JudgeLimits(silent=5, candidates=5_000, seconds=300.0)
-"""For following an example, of the time that the process takes for all examples meanwhile."""
+"""For following an example. The seconds are those of a process that serves other examples too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,7 @@ class Ending(StrEnum):
     STAYED = "the client did not end after SIGTERM"
     RESTLESS = "the client was not settled in its group when the time was over"
     LIMITED = "the loop does not serve what the client needs"
+    UNJUDGED = "the judge came to no verdict"
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,9 +58,11 @@ __all__ = [
 STAGE = "client"
 _FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "1000"}
 """In place of what bounds the variant's model."""
-_UNDECIDED = frozenset({Ending.ABSENT, Ending.RESTLESS, Ending.LIMITED, Ending.STAYED})
+_UNDECIDED = frozenset(
+    {Ending.ABSENT, Ending.RESTLESS, Ending.LIMITED, Ending.STAYED, Ending.UNJUDGED}
+)
 """They say nothing of the client: the machine may have been too slow, the loop too small."""
-_JUDGED = replace(LIMITS, seconds=10.0)
+_JUDGE_LIMITS = replace(LIMITS, seconds=10.0)
 """For the judgement of a whole example, during which no other example is served."""
 _RERUNS = 2
 """A finding is seen again, or not believed."""
@@ -196,7 +198,7 @@ class BoundVariant:
         if key not in self._judges:
             check = prepared.model.check
             properties = [n for n in check.properties if is_safety_property(prepared.module, n)]
-            declared = Declared(declared=True, silent=silent(is_told=report), limits=_JUDGED)
+            declared = Declared(declared=True, silent=silent(is_told=report), limits=_JUDGE_LIMITS)
             self._judges[key] = Judge(prepared.spec, declared, check.invariants, properties)
         return self._judges[key]
 
@@ -301,10 +303,13 @@ class _ClientBench:
         breaches = [self._breach(result, breach) for breach in result.breaches]
         if result.subject is None or result.ending is Ending.LIMITED:
             return result, tuple(breaches)
+        prepared, _ = self.variant.prepared(result.subject)
         judgement = self.variant.judge(result.subject, report=self._tally.told).judge(
             Recording(f"example {number}", result.events, f"seed {plan.seed}")
         )
-        departure = self._finding(result, judgement, self.variant.prepared(result.subject)[0])
+        if _is_unjudged(result.ending, judgement.verdict):
+            result = replace(result, ending=Ending.UNJUDGED, detail=judgement.reason)
+        departure = self._finding(result, judgement, prepared)
         return result, (*breaches, *([departure] if departure else []))
 
     # ---- findings --------------------------------------------------------------------------
@@ -325,7 +330,7 @@ class _ClientBench:
     ) -> Finding | None:
         """What is wrong with an example; None if nothing is."""
         wrong = result.ending not in (Ending.WHOLE, Ending.FATAL, *_UNDECIDED)
-        if not wrong and judgement.verdict is Verdict.PASS:
+        if not wrong and judgement.verdict is not Verdict.FAIL:
             return None
         finding = finding_of(
             judgement,
@@ -352,6 +357,16 @@ class _ClientBench:
         words = ["kconform", "client", "--command", request.command, "--variant", request.variant]
         words += ["--requests", str(request.requests), "--seed", str(self.context.seed)]
         return shlex.join([*words, "--example", str(number)])
+
+
+def _is_unjudged(ending: Ending, verdict: Verdict) -> bool:
+    """Whether it is not known if the specification allows what the client did.
+
+    The example follows the client within bounds, so a departure counts if the judge shows it.
+    """
+    if ending is Ending.DEPARTED:
+        return verdict is not Verdict.FAIL
+    return ending in (Ending.WHOLE, Ending.FATAL) and verdict is Verdict.INCONCLUSIVE
 
 
 def _is_late(result: ExampleResult) -> bool:

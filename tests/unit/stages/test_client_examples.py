@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,11 @@ import pytest
 from conformance.client.breaches import Breach
 from conformance.client.duties import KINDS
 from conformance.client.example import QUIET, Ending, ExampleResult, has_instance
+from conformance.client.subject import JoiningClient
 from conformance.client.wishes import aims_of
 from conformance.errors import UserError
 from conformance.events import Finding
+from conformance.judge.verdict import Judgement
 from conformance.modelcheck.prepare import bound
 from conformance.stages import client as stage
 from conformance.stages.context import Context, with_constants
@@ -171,6 +174,36 @@ def test_what_the_loop_or_the_machine_lacks_is_no_finding(
     tally = tally_of(monkeypatch, result)
     assert (tally.verdict, tally.findings) == (Verdict.INCONCLUSIVE, {})
     assert "the loop serves Fetch 4 to 18 only" in tally.once[0]
+
+
+@pytest.mark.parametrize(
+    ("ending", "verdict", "unjudged"),
+    [
+        (Ending.WHOLE, Verdict.PASS, False),
+        (Ending.WHOLE, Verdict.FAIL, False),
+        (Ending.WHOLE, Verdict.INCONCLUSIVE, True),
+        (Ending.FATAL, Verdict.INCONCLUSIVE, True),
+        (Ending.DEPARTED, Verdict.FAIL, False),
+        (Ending.DEPARTED, Verdict.INCONCLUSIVE, True),
+        (Ending.DEPARTED, Verdict.PASS, True),
+        (Ending.OWING, Verdict.INCONCLUSIVE, False),
+        (Ending.DIED, Verdict.INCONCLUSIVE, False),
+    ],
+)
+def test_a_judge_at_its_limits_accuses_nobody(
+    ending: Ending, verdict: Verdict, unjudged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice the same limit is no finding that was seen again."""
+    subject = JoiningClient("topic", frozenset({"range"}), None, True)
+    judgement = Judgement("example 1", "seed 1", verdict, "30 s were not enough", 5, 4)
+    judge = SimpleNamespace(judge=lambda _: judgement)
+    monkeypatch.setattr(stage.BoundVariant, "judge", lambda *_, **__: judge)
+    tally = tally_of(monkeypatch, replace(RIGHT, ending=ending, subject=subject))
+    assert any("30 s were not enough" in line for line in tally.once) is unjudged
+    if unjudged:
+        assert (tally.verdict, tally.findings) == (Verdict.INCONCLUSIVE, {})
+    else:
+        assert bool(tally.findings) is (verdict is not Verdict.PASS)
 
 
 def test_examples_can_be_chosen_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
