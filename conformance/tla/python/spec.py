@@ -72,7 +72,7 @@ class Spec:
         self._action_formulas: dict[str, tuple[s.Definition, Callable[..., bool]]] = {}
         self._branch_places: dict[str, Branches] = {}
         self._branch_calls: dict[str, Callable[..., int]] = {}
-        self._searches: dict[tuple[object, ...], Search] = {}
+        self._compiled_searches: dict[tuple[object, ...], Search] = {}
         self._claims = itertools.count()
 
     @cached_property
@@ -259,7 +259,7 @@ class Spec:
         return tuple(self._lister.kinds(self._init_and_next[1], without_instances=True))
 
     @cached_property
-    def _templates(self) -> tuple[SharedSearch, ...]:
+    def _shared_searches(self) -> tuple[SharedSearch, ...]:
         return self._grouped(self._instances)
 
     def traced_actions(self) -> tuple[TracedAction, ...]:
@@ -316,9 +316,11 @@ class Spec:
             operators = tuple(map(id, reached.operators.values()))
             key = (id(reached.node), reached.action.name, operators)
             groups.setdefault(key, []).append(reached)
-        return tuple(self._template(group, machine or self.machine) for group in groups.values())
+        return tuple(
+            self._shared_search(group, machine or self.machine) for group in groups.values()
+        )
 
-    def _template(self, group: list[ActionInstance], machine: Machine) -> SharedSearch:
+    def _shared_search(self, group: list[ActionInstance], machine: Machine) -> SharedSearch:
         first = group[0]
         of = self.machine.analysis.of
         free = of(first.node).free.union(*(of(arg).free for arg in first.operators.values()))
@@ -330,11 +332,11 @@ class Spec:
             tuple(name.uid for name in names), tuple(kinds),
             tuple(map(id, first.operators.values())),
         )  # fmt: skip
-        if key not in self._searches:
-            self._searches[key] = machine.successors(
+        if key not in self._compiled_searches:
+            self._compiled_searches[key] = machine.successors(
                 first.node, names, kinds, first.action.name, first.operators
             )
-        search = self._searches[key]
+        search = self._compiled_searches[key]
         instances = [(*row, reached.action) for row, reached in zip(rows, group, strict=True)]
         return SharedSearch(search, tuple(instances))
 
@@ -361,8 +363,8 @@ class Spec:
         successors: list[Successor] = []
         mark = self.session.mark()
         try:
-            for template in selection.templates:
-                self.machine.guarded(template.search, state, successors, template.instances)
+            for shared in selection.searches:
+                self.machine.guarded(shared.search, state, successors, shared.instances)
         except EvaluationError:
             if self.machine.patient:
                 raise
@@ -388,16 +390,16 @@ class Spec:
         return successors
 
     def _search(self, state: State, result: list[Successor]) -> None:
-        for template in self._templates:
-            template.search(state, result, template.instances)
+        for shared in self._shared_searches:
+            shared.search(state, result, shared.instances)
 
     def successors_by(self, action: Action, state: State) -> list[State]:
         """The states to which one action instance leads."""
         result: list[Successor] = []
         mark = self.session.mark()
         try:
-            for template, instances in self._by_action.get(action, ()):
-                self.machine.guarded(template.search, state, result, instances)
+            for shared, instances in self._by_action.get(action, ()):
+                self.machine.guarded(shared.search, state, result, instances)
         except EvaluationError:
             if self.machine.patient:
                 raise
@@ -408,11 +410,11 @@ class Spec:
     @cached_property
     def _by_action(self) -> Mapping[Action, list[tuple[SharedSearch, tuple[Instance, ...]]]]:
         table: dict[Action, list[tuple[SharedSearch, tuple[Instance, ...]]]] = {}
-        for template in self._templates:
-            for instance in template.instances:
+        for shared in self._shared_searches:
+            for instance in shared.instances:
                 action = instance[-1]
                 assert isinstance(action, Action)
-                table.setdefault(action, []).append((template, (instance,)))
+                table.setdefault(action, []).append((shared, (instance,)))
         return table
 
     # --- formulas -------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from conformance.client.example import Ending, ExamplePlan, _Example, _JoinedExample
+from conformance.client.example import ClientKind, Ending, ExamplePlan, _Example, _JoinedExample
 from conformance.client.subject import JoiningClient
 from conformance.judge.budget import LimitReached
 from conformance.judge.events import Event
@@ -19,12 +19,13 @@ class Late:
         raise LimitReached("300 seconds of the processor were not enough")
 
 
-def nobody(subject: JoiningClient) -> None:
+def no_kind(subject: JoiningClient) -> ClientKind:
+    """Nobody joins here."""
     raise AssertionError(subject)
 
 
 def test_an_event_that_is_not_explained_in_time_is_no_departure(tmp_path: Path) -> None:
-    example = _Example(ExamplePlan("x", 1), 1, nobody, False, tmp_path)  # type: ignore[arg-type]
+    example = _Example(ExamplePlan("x", 1), 1, no_kind, False, tmp_path)
     example._joined = cast("_JoinedExample", SimpleNamespace(following=Late()))
     event = cast("Event", SimpleNamespace(source="a connection is closed"))
 
