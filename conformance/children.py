@@ -87,7 +87,7 @@ _watchers: list[_Watcher] = []
 
 
 def end_with_us(child: ChildProcess) -> None:
-    """If this process ends without having ended the child, the child is killed."""
+    """From here on: if this process ends without having ended the child, the child is killed."""
     with _lock:
         if not _watchers or _watchers[0].owner != os.getpid():
             _watchers[:] = [_Watcher()]

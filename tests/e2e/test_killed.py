@@ -1,6 +1,7 @@
 """What kconform has started ends with it, also if kconform is killed.
 
-Each case starts a process in the way of one part of kconform, prints its number and then waits. The
+Each case starts a process in the way of one part of kconform and waits. It prints the process's
+number once kconform has the process: a kill between a start and `end_with_us` leaves it. The
 test kills it (SIGKILL), so that nothing of it can clean up.
 """
 
@@ -73,8 +74,12 @@ time.sleep(600)
     "command of a cluster": f"""
 import shlex, sys
 from conformance.cli.cluster import _verdict_of
-os.dup2(1, 2)
-_verdict_of(shlex.join([sys.executable, "-c", {TELLS!r}]), "")
+told, tell = os.pipe()
+os.dup2(tell, 2)
+def meanwhile(runs):
+    print(os.read(told, 20).decode(), flush=True)
+    time.sleep(600)
+_verdict_of(shlex.join([sys.executable, "-c", {TELLS!r}]), "", meanwhile)
 """,
     "worker of the bug bench": f"""
 import sys
