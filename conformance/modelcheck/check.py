@@ -297,6 +297,7 @@ class _Engine:
             model_key(model, self.tools),
             lambda: bound(model, self.tools, self.options.parser),
             outcome.counterexample,
+            outcome.distinct_states or 0,
         )
 
     def run(

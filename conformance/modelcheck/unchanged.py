@@ -49,28 +49,34 @@ def overridden_operators(prepared: PreparedModel) -> tuple[str, ...]:
 
 
 def idle_overrides(
-    prepared: PreparedModel, counterexample: Sequence[Step] = (), most: int = MOST_STATES
+    prepared: PreparedModel,
+    counterexample: Sequence[Step] = (),
+    most: int = MOST_STATES,
+    *,
+    known_states: int = 0,
 ) -> tuple[str, ...]:
     """The overrides without which, one at a time, the model has the same states and steps.
 
     An override that a checked formula depends on is none of them, nor is one without which a step
     of the counterexample is not taken. Of a mutant the mutated operator alone is looked at: what
     it inherits is looked at in the model that it extends. The search ends at the first
-    difference; all searches together meet `most` states, and what comes later is not named.
+    difference; all searches together meet `most` states, and what comes later is not named. The
+    model has at least `known_states`: equal sides have as many each, so where both cannot fit into
+    `most`, no search is begun.
     """
     overridden = overridden_operators(prepared)
     mutated = {prepared.model.mutant}.intersection(overridden)
     with_all = cache(lambda: bound_again(bounds_only(prepared.model), prepared.module).spec)
     names: list[str] = []
     for name in mutated or overridden:
+        if most <= 0 or 2 * known_states > most:
+            break
         result = _with_and_without(prepared, name, with_all, counterexample, most)
         if result is None:
             continue
         most -= sum(result.states)
         if result.equal:
             names.append(name)
-        if most <= 0:
-            break
     return tuple(names)
 
 
@@ -79,13 +85,16 @@ def known_idle_overrides(
     key: str,
     prepared: Callable[[], PreparedModel],
     counterexample: Callable[[Sequence[str]], Sequence[Step]],
+    known_states: int,
 ) -> tuple[str, ...]:
     """The same of the model with this key, from the cache if it has it."""
+    if 2 * known_states > MOST_STATES:
+        return ()
     blob = None if kept is None else kept.load(_KIND, key)
     if blob is not None:
         return tuple(blob.decode().split())
     model = prepared()
-    names = idle_overrides(model, counterexample(model.spec.variables))
+    names = idle_overrides(model, counterexample(model.spec.variables), known_states=known_states)
     if kept is not None:
         kept.store(_KIND, key, " ".join(names).encode())
     return names

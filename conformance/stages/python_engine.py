@@ -60,7 +60,8 @@ def _check(context: Context, model: Model) -> CheckResult:
     prepared = prepare(model, tools, context.check.parser)
     outcome, unchecked, formulas, given_up = _searched(context, prepared)
     steps = outcome.counterexample(prepared.spec.variables)
-    idle = idle_overrides(prepared, steps) if outcome.is_answer else ()
+    states = outcome.distinct_states or 0
+    idle = idle_overrides(prepared, steps, known_states=states) if outcome.is_answer else ()
     seconds = time.monotonic() - started
     result = judge(
         model,
