@@ -31,7 +31,7 @@ def candidates(world: TransactionWorld) -> Iterator[Action]:
     """What is worth trying. A batch arrives in the order of its sequences."""
     for name, broker in world.brokers.items():
         yield Action("Load", (name,))
-        yield from (Action("Verify", (name, p)) for p in world.partitions)
+        yield from (Action("Verify", (name, p)) for p in world.partitions if world.unverified(p))
         if name == world.state.leader and broker.known is not None:
             yield from _of_coordinator(world, name, broker.known.current.producer_epoch)
     for batch in world.network.batches:
@@ -57,7 +57,8 @@ def _of_coordinator(world: TransactionWorld, name: str, epoch: int) -> Iterator[
     yield from (Action(step, (name,)) for step in ("EndFence", "CompleteTransaction"))
     for partition in world.partitions:
         if settings.version >= 2:
-            yield Action("AddPartitionOfLeader", (name, partition))
+            if world.unverified(partition):
+                yield Action("AddPartitionOfLeader", (name, partition))
         else:
             adding = (c for c in open_txns if partition not in clients.by_name[c].added)
             yield from (Action("AddPartitionOfClient", (name, c, partition)) for c in adding)

@@ -135,11 +135,15 @@ class TransactionWorld:
                 return self.origins.get(append.record.txn_last_update_timestamp, StepOrigin())
         return StepOrigin()
 
+    def unverified(self, partition: str) -> list[TransactionBatch]:
+        """The batches of which the partition's leader has not yet heard from the coordinator."""
+        return [v.batch for v in self.partitions[partition].verifications if not v.is_verified]
+
     def waiting(self, name: str, partition: str) -> list[TransactionBatch]:
         """The batches to ask the coordinator about; those of the epoch that it knows come first."""
         known = self.brokers[name].known
         epoch = None if known is None else known.current.producer_epoch
-        waiting = [v.batch for v in self.partitions[partition].verifications if not v.is_verified]
+        waiting = self.unverified(partition)
         if not waiting:
             raise ActionRefused(f"{partition} verifies nothing")
         return sorted(waiting, key=lambda batch: (batch.epoch != epoch, batch))

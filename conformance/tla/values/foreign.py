@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import count, repeat
 
 from conformance.tla.values.value import Fn, ModelValue
@@ -25,24 +25,29 @@ def objection(value: object, place: str = "") -> str:
 
 
 def _is_value(value: object) -> bool:
-    """Whether there is nothing to object to."""
-    if type(value) in _ATOMIC_TYPES:
-        return True
-    if isinstance(value, str):
-        return value.isascii() or not _of_text(value, "")
-    if isinstance(value, Fn):
-        keys: list[object] = list(value.mapping)
-        if _is_sequence(keys):
-            return False
-        return all(map(_is_value, keys)) and all(map(_is_value, value.mapping.values()))
-    if isinstance(value, tuple | frozenset):
-        return all(map(_is_value, value))
-    return isinstance(value, _ATOMS)
+    """Whether there is nothing to object to. A worklist: calls would cost more than the answer."""
+    parts: list[object] = [value]
+    for part in parts:
+        if type(part) is str:
+            if not part.isascii() and _of_text(part, ""):
+                return False
+        elif type(part) in _ATOMIC_TYPES:
+            continue
+        elif type(part) is Fn:
+            if _is_sequence(part.mapping):
+                return False
+            parts += part.mapping
+            parts += part.mapping.values()
+        elif type(part) is tuple or type(part) is frozenset:
+            parts += part
+        elif _objection(part, ""):
+            return False  # a subclass of these may be a value
+    return True
 
 
-def _is_sequence(keys: list[object]) -> bool:
+def _is_sequence(keys: Collection[object]) -> bool:
     """Whether a function on these arguments is written as a tuple."""
-    if keys and type(keys[0]) is not int:
+    if type(next(iter(keys), 0)) is not int:
         return False
     return all(type(key) is int for key in keys) and {*keys} == {*range(1, len(keys) + 1)}
 
