@@ -22,7 +22,7 @@ definition mentions only its own parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -376,36 +376,31 @@ class Module:
         return None if uid is None else self.definitions[uid]
 
 
-def children(node: Argument) -> Iterator[Argument]:
+def children(node: Argument) -> Sequence[Argument]:
     """The direct subexpressions, in the order of the text; LET definitions are not included."""
     match node:
         case Builtin(args=args) | Call(args=args):
-            yield from args
+            return args
         case Binding(binders=binders, body=body) | RecursiveFunction(binders=binders, body=body):
-            yield from (b.domain for b in binders if b.domain is not None)
-            yield body
+            return [*(b.domain for b in binders if b.domain is not None), body]
         case If():
-            yield from (node.condition, node.then, node.otherwise)
+            return node.condition, node.then, node.otherwise
         case Case():
-            for guard, value in node.arms:
-                yield from (guard, value)
-            if node.other is not None:
-                yield node.other
+            arms = [part for arm in node.arms for part in arm]
+            return arms if node.other is None else [*arms, node.other]
         case Let():
-            yield node.body
+            return (node.body,)
         case Apply():
-            yield from (node.function, node.argument)
+            return node.function, node.argument
         case Field():
-            yield node.record
+            return (node.record,)
         case Record(fields=fields) | RecordSet(fields=fields):
-            yield from (value for _, value in fields)
+            return [value for _, value in fields]
         case Except():
-            yield node.function
-            for update in node.updates:
-                yield from update.path
-                yield update.value
+            updates = [part for update in node.updates for part in (*update.path, update.value)]
+            return [node.function, *updates]
         case _:
-            return
+            return ()
 
 
 def walk(node: Argument) -> Iterator[Argument]:
@@ -414,7 +409,7 @@ def walk(node: Argument) -> Iterator[Argument]:
     while ahead:
         following = ahead.pop()
         yield following
-        ahead += reversed(tuple(children(following)))
+        ahead += reversed(children(following))
 
 
 def free_names(arguments: Iterable[Argument]) -> tuple[Bound, ...]:

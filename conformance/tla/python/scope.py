@@ -128,11 +128,15 @@ class Frame:
 
     def bind(self, entries: Mapping[int, Entry]) -> Frame:
         """With more entries."""
-        return replace(self, env={**self.env, **entries})
+        return self._in({**self.env, **entries}, self.primed)
 
     def within(self, env: Mapping[int, Entry], *, primed: bool = False) -> Frame:
         """The same states in another scope."""
-        return replace(self, env=env, primed=self.primed or primed)
+        return self._in(env, self.primed or primed)
+
+    def _in(self, env: Mapping[int, Entry], primed: bool) -> Frame:
+        """Nothing is made as often: `dataclasses.replace` takes four times as long."""
+        return Frame(env, self.now, self.next, primed, self.recursive)
 
     def within_function(self, uid: int) -> Frame:
         """In the body of a recursive function."""

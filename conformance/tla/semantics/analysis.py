@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from conformance.tla.front import syntax as s
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,33 +242,34 @@ class Analysis:
 
     def _compute(self, node: s.Argument) -> Facts:
         parts = [self._direct(child) for child in s.children(node)]
-        variables = frozenset().union(*(part.variables for part in parts))
-        free: set[int] = set().union(*(part.free for part in parts))
-        calls: set[int] = set().union(*(part.calls for part in parts))
+        variables: frozenset[str] = _union([part.variables for part in parts])
+        free: frozenset[int] = _union([part.free for part in parts])
+        calls: frozenset[int] = _union([part.calls for part in parts])
         primes = any(part.primes for part in parts)
-        impure: set[str] = set().union(*(part.impure for part in parts))
+        impure: frozenset[str] = _union([part.impure for part in parts])
+        size = 1 + sum([part.size for part in parts])
         target = self._resolve(node)
         if target is not None and self.drawn_once(node) is None:
-            calls.add(target)
+            calls |= {target}
             definition = self._definition(target)
             if definition.recursive and not definition.params:
-                impure.add(RECURSIVE)
+                impure |= {RECURSIVE}
         match node:
             case s.Variable(name=name):
                 variables = frozenset([name])
             case s.Bound(uid=uid):
-                free.add(uid)
+                free |= {uid}
             case s.Call(target=s.Bound(uid=uid)) | s.OperatorArg(target=s.Bound(uid=uid)):
-                free.add(uid)
+                free |= {uid}
             case s.Builtin(operator="ENABLED", args=(action,)):
                 # The primes of an ENABLED are its own: it is a formula of one state.
                 whole = self._with_calls(self._direct(action))
-                variables, free, calls, primes = whole.variables, set(whole.free), set(), False
-                impure = set(whole.impure)
+                variables, free, calls, primes = whole.variables, whole.free, frozenset(), False
+                impure = whole.impure
             case s.Builtin(operator="TLCEval", args=(arg,)) if not variables and not free:
                 # As in TLC, a constant once and for all, though it be drawn at random.
-                impure = set(self._with_calls(self._direct(arg)).impure - RANDOM)
-                calls = set()
+                impure = self._with_calls(self._direct(arg)).impure - RANDOM
+                calls = frozenset()
             case s.Builtin(operator=operator) | s.OperatorArg(target=str(operator)):
                 primes = primes or operator in _ACTION_OPERATORS
                 impure |= {operator} & IMPURE
@@ -287,8 +291,16 @@ class Analysis:
                 free -= {update.at.uid for update in updates}
             case _:
                 pass
-        size = 1 + sum(part.size for part in parts)
-        return Facts(variables, frozenset(free), frozenset(calls), primes, frozenset(impure), size)
+        return Facts(variables, free, calls, primes, impure, size)
+
+
+def _union(sets: list[frozenset[_T]]) -> frozenset[_T]:
+    """Of all; most are empty or the same, and a specification has thousands of such lists."""
+    result: frozenset[_T] = frozenset()
+    for item in sets:
+        if item and item is not result:
+            result = result | item if result else item
+    return result
 
 
 def _names(binders: tuple[s.Binder, ...]) -> set[int]:
