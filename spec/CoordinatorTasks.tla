@@ -15,59 +15,33 @@
 (* Kafka: CoordinatorTimerImpl (up to 4.2 EventBasedCoordinatorTimer),     *)
 (* CoordinatorExecutorImpl.                                                *)
 (***************************************************************************)
-EXTENDS CoordinatorStore
+EXTENDS CoordinatorStore, CoordinatorTimers
 
 CONSTANT Sessions   \* values have timers
 
 (***************************************************************************)
 (* variable    | field                                                     *)
 (* ------------+---------------------------------------------------------- *)
-(* timers[b]   | CoordinatorTimerImpl.tasks by key: a timer "WAITS", or    *)
-(*             | its event is queued ("FIRED"); `of` is the value that it  *)
-(*             | was set for. `late` counts queued events whose timers are *)
-(*             | registered no longer; `expiries` are the writes of timers *)
-(*             | that wait for their answers                               *)
+(* timers[b]   | CoordinatorTimers: `of` is the value that a timer was set *)
+(*             | for                                                       *)
 (* executor[b] | CoordinatorExecutorImpl.tasks: one key, k1. A task is     *)
 (*             | "SUBMITTED" to the pool, or the event with its result is  *)
-(*             | queued ("DONE"). `late` as above                          *)
+(*             | queued ("DONE"). `late` counts queued events of former    *)
+(*             | tasks                                                     *)
 (***************************************************************************)
 VARIABLES timers, executor
 
 laterVars == <<timers, executor>>
 tasksVars == <<vars, timers, executor>>
 
-NoTimer == [kind |-> "NONE", of |-> 0]
 NoTask == [kind |-> "NONE", input |-> 0]
-NoTimers == [running |-> [key \in Keys |-> NoTimer], late |-> [key \in Keys |-> 0], expiries |-> {}]
+NoTimers == NoTimersOf(Keys)
 NoTasks == [task |-> NoTask, late |-> 0]
-
-(***************************************************************************)
-(* Timers of a shard. An event that is queued stays queued: it is late     *)
-(* when its timer is replaced or cancelled.                                *)
-(***************************************************************************)
-IsFired(t, key) == t.running[key].kind = "FIRED"
-WithLate(t, keys) ==
-  [t EXCEPT !.late = [key \in Keys |-> IF key \in keys /\ IsFired(t, key) THEN @[key] + 1 ELSE @[key]]]
-
-Started(former, of) == [kind |-> "WAITS", of |-> of]
-Scheduled(t, key, of) == [WithLate(t, {key}) EXCEPT !.running[key] = Started(@, of)]
-Cancelled(t, key) == [WithLate(t, {key}) EXCEPT !.running[key] = NoTimer]
-CancelledAll(t) == [NoTimers EXCEPT !.late = WithLate(t, Keys).late]
 
 \* Its shard's onLoaded: each value gets its whole time again.
 AfterLoad(t, memory) ==
   [t EXCEPT !.running = [key \in Keys |->
      IF Sessions /\ memory[key] # Tombstone THEN [kind |-> "WAITS", of |-> memory[key]] ELSE NoTimer]]
-
-\* The write of a timer has failed: the timer is started again for 500 ms, in place of the one that
-\* runs under its key. NOT_COORDINATOR is no failure; only a shard that is unloaded gives it.
-Retried(t, failed) ==
-  LET again == {x \in t.expiries : x.write \in failed}
-      keys == {x.key : x \in again}
-      last == [key \in keys |-> CHOOSE x \in again :
-                 x.key = key /\ \A y \in again : y.key = key => y.write <= x.write]
-  IN  [WithLate(t, keys) EXCEPT !.running = [key \in Keys |->
-         IF key \in keys THEN [kind |-> "WAITS", of |-> last[key].of] ELSE @[key]]]
 
 \* What an operation of a kind does to the timers, before its records are appended.
 PutKeys(kind) ==
@@ -209,7 +183,6 @@ TasksNext ==
 (***************************************************************************)
 (* The law of timers and tasks.                                            *)
 (***************************************************************************)
-TimerKinds == {"NONE", "WAITS", "FIRED"}
 TaskKinds == {"NONE", "SUBMITTED", "DONE"}
 TasksTypeOK ==
   /\ TypeOK
