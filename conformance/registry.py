@@ -63,6 +63,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "reassignment": ("Reassignment",),
         "replication": ("Replication", "ReplicationFailingDisk"),
         "runtime": (
+            "CoordinatorGroupTimers",
             "CoordinatorGroups",
             "CoordinatorStore",
             "CoordinatorTasks",

@@ -20,7 +20,7 @@ from conformance.tla import Value, make_function, make_record
 from impl.clock import Clock
 from impl.coordinator.coordinator_executor import TaskOperation, TaskRunnable
 from impl.coordinator.coordinator_shard import CoordinatorResult, CoordinatorShard
-from impl.coordinator.coordinator_timer import TimeoutOperation
+from impl.coordinator.coordinator_timer import KeyedTimer, TimeoutOperation
 from impl.coordinator.group.assignors import RangeAssignor, UniformAssignor
 from impl.coordinator.group.config import ConsumerGroupConfig
 from impl.coordinator.group.consumer_group import ConsumerGroup
@@ -43,7 +43,7 @@ from impl.group.messages import OffsetCommitRequest, OffsetCommitRequestPartitio
 from impl.records import Record, RecordBatch
 from impl.types import TopicIdPartition, TopicPartition
 
-_GROUP, _TOPIC, _TOPIC_ID = "group", "topic", "AAAAAAAAAAEAAAAAAAAAAQ"
+GROUP, _TOPIC, _TOPIC_ID = "group", "topic", "AAAAAAAAAAEAAAAAAAAAAQ"
 _PARTITION = TopicIdPartition(_TOPIC_ID, 0)
 _THE_PARTITION = (1, 0)
 """The partition as the specification names it: topic 1, partition 0."""
@@ -133,15 +133,17 @@ class CoordinatedGroup:
             }
         )
 
-    def build(self, registry: SnapshotRegistry) -> CoordinatorShard:
-        """See `ModelShard.build`."""
+    def build(
+        self, registry: SnapshotRegistry, timer: KeyedTimer | None = None
+    ) -> CoordinatorShard:
+        """See `ModelShard.build`. Without a timer nobody's session is ever over."""
         topics = _OneTopic()
         groups = ConsumerGroupManager(
             registry,
             self._config,
             topics,
             (UniformAssignor(), RangeAssignor()),
-            _NoTimer(),
+            timer or _NoTimer(),
             self._clock,
             _NoExecutor(),
         )
@@ -161,7 +163,7 @@ class CoordinatedGroup:
     def _join(shard: GroupCoordinatorShard, member: str, _number: int) -> CoordinatorResult:
         return shard.groups.consumer_group_heartbeat(
             ConsumerGroupHeartbeatRequest(
-                _GROUP,
+                GROUP,
                 member,
                 0,
                 rebalance_timeout_ms=1_000,
@@ -172,7 +174,7 @@ class CoordinatedGroup:
 
     @staticmethod
     def _epoch(shard: GroupCoordinatorShard, member: str) -> int:
-        group = shard.groups.group(_GROUP)
+        group = shard.groups.group(GROUP)
         known = None if group is None else group.member(member)
         return _UNKNOWN_EPOCH if known is None else known.member_epoch
 
@@ -180,31 +182,31 @@ class CoordinatedGroup:
         self, shard: GroupCoordinatorShard, member: str, _number: int
     ) -> CoordinatorResult:
         epoch = self._epoch(shard, member)
-        request = ConsumerGroupHeartbeatRequest(_GROUP, member, epoch)
+        request = ConsumerGroupHeartbeatRequest(GROUP, member, epoch)
         return shard.groups.consumer_group_heartbeat(request)
 
     @staticmethod
     def _leave(shard: GroupCoordinatorShard, member: str, _number: int) -> CoordinatorResult:
-        request = ConsumerGroupHeartbeatRequest(_GROUP, member, LEAVE_GROUP_MEMBER_EPOCH)
+        request = ConsumerGroupHeartbeatRequest(GROUP, member, LEAVE_GROUP_MEMBER_EPOCH)
         return shard.groups.consumer_group_heartbeat(request)
 
     def _commit(self, shard: GroupCoordinatorShard, member: str, number: int) -> CoordinatorResult:
         part = OffsetCommitRequestPartition(TopicPartition(_TOPIC, 0), number)
         epoch = self._epoch(shard, member)
-        return shard.offsets.commit_offset(OffsetCommitRequest(_GROUP, (part,), epoch, member))
+        return shard.offsets.commit_offset(OffsetCommitRequest(GROUP, (part,), epoch, member))
 
     @staticmethod
     def _delete(shard: GroupCoordinatorShard, _member: str, _number: int) -> CoordinatorResult:
-        return shard.delete_group(_GROUP)
+        return shard.delete_group(GROUP)
 
     # ---- what is seen ------------------------------------------------------------------------
 
     def memory(self, shard: CoordinatorShard, offset: int) -> Value:
         """See `ShardView.memory`."""
         assert isinstance(shard, GroupCoordinatorShard), "the model's shard has groups"
-        group = shard.groups.group(_GROUP, offset)
+        group = shard.groups.group(GROUP, offset)
         of_group = {} if group is None else _group(group, offset)
-        stored = shard.offsets.offset(_GROUP, TopicPartition(_TOPIC, 0), offset)
+        stored = shard.offsets.offset(GROUP, TopicPartition(_TOPIC, 0), offset)
         if stored is not None:
             number = stored.committed_offset
             entry = make_record(value=number, at=number)

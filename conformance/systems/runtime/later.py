@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.runtime.observation import WriteNumber
 from conformance.systems.runtime.partition import PendingTimeouts, QueuedEvents
-from conformance.systems.runtime.store import TASK_KEY, WIDTH
+from conformance.systems.runtime.store import TASK_KEY
 from conformance.tla import Fn, Value, make_function
 from impl.clock import Clock
 from impl.coordinator.coordinator_executor import CoordinatorExecutorImpl
 from impl.coordinator.coordinator_runtime import Completion, CoordinatorRuntime, WriteOperation
 from impl.coordinator.coordinator_shard import CoordinatorResult, CoordinatorShard
-from impl.coordinator.coordinator_timer import EventBasedCoordinatorTimer, TimeoutTask
-from impl.coordinator.session_shard import Echo, Expiry, SessionShard
-from impl.coordinator.timeline import SnapshotRegistry
+from impl.coordinator.coordinator_timer import (
+    EventBasedCoordinatorTimer,
+    TimeoutOperation,
+    TimeoutTask,
+)
+from impl.coordinator.session_shard import Echo
 
 _NO_TIMER = Fn({"kind": "NONE", "of": 0})
 _NO_TASK = Fn({"kind": "NONE", "input": 0})
@@ -26,14 +29,21 @@ _NO_TASK = Fn({"kind": "NONE", "input": 0})
 class ShardTimers(PendingTimeouts):
     """Write time-outs, and the timers of a shard."""
 
-    def __init__(self) -> None:
+    def __init__(self, written: Callable[[], int]) -> None:
         super().__init__()
         self.waiting: list[TimeoutTask] = []
+        self._written = written
+        self._set_after: dict[TimeoutOperation, int] = {}
+
+    def set_after(self, task: TimeoutTask) -> int:
+        """How many writes there were when the timer was set; a retry is as old as its timer."""
+        return self._set_after[task.operation]
 
     def add(self, delay_ms: int, task: Callable[[], None]) -> None:
         """See `CoordinatorTimer.add`."""
         if isinstance(task, TimeoutTask):
             self.waiting.append(task)
+            self._set_after.setdefault(task.operation, self._written())
         else:
             super().add(delay_ms, task)
 
@@ -56,17 +66,17 @@ class LaterWrites:
         timers: ShardTimers,
         clock: Clock,
         answer: Callable[[int, Exception | None], None],
-        *,
-        has_sessions: bool,
+        of: Callable[[TimeoutTask], int],
     ) -> None:
+        """`of`: what a timer was set for."""
         self._events = events
         self._timers = timers
         self._clock = clock
         self._answer = answer
-        self._has_sessions = has_sessions
+        self._of = of
         self._runtime: CoordinatorRuntime | None = None
-        self._timer = EventBasedCoordinatorTimer(timers, self._schedule_write)
-        self._executor = CoordinatorExecutorImpl(self, self._schedule_write)
+        self.timer = EventBasedCoordinatorTimer(timers, self._schedule_write)
+        self.tasks = CoordinatorExecutorImpl(self, self._schedule_write)
         self._pool: deque[tuple[Echo, Callable[[], None]]] = deque()
         self._queued: list[LaterEvent] = []
         self._ran: list[LaterEvent] = []
@@ -77,22 +87,12 @@ class LaterWrites:
         """The runtime that gets the writes."""
         self._runtime = runtime
 
-    def shard(self, registry: SnapshotRegistry) -> CoordinatorShard:
-        """See `ShardBuilder`."""
-        return SessionShard(
-            registry,
-            self._timer,
-            self._executor,
-            has_sessions=self._has_sessions,
-            padding=WIDTH,
-        )
-
     def submit(self, task: Callable[[], None]) -> None:
         """See `ExecutorService.submit`: the task waits for its action."""
         self._pool.append((self._scheduled(), task))
 
     def _scheduled(self) -> Echo:
-        task = self._executor.scheduled[TASK_KEY]
+        task = self.tasks.scheduled[TASK_KEY]
         assert isinstance(task, Echo), "the shard's tasks are of one kind"
         return task
 
@@ -121,7 +121,7 @@ class LaterWrites:
 
     def fire(self, key: str) -> None:
         """The time of the key's timer is over. Raises ActionRefused if none waits."""
-        task = self._timer.running.get(key)
+        task = self.timer.running.get(key)
         if task is None or task not in self._timers.waiting:
             raise ActionRefused(f"no timer {key} waits")
         self._timers.waiting.remove(task)
@@ -161,20 +161,32 @@ class LaterWrites:
 
     def _is_late(self, event: LaterEvent) -> bool:
         if isinstance(event.source, TimeoutTask):
-            return self._timer.running.get(event.source.key) is not event.source
-        return self._executor.scheduled.get(TASK_KEY) is not event.source
+            return self.timer.running.get(event.source.key) is not event.source
+        return self.tasks.scheduled.get(TASK_KEY) is not event.source
 
-    def timers(self, keys: tuple[str, ...], waiting: Collection[int]) -> Value:
-        """Timers by key, late events, and the writes of timers among those that wait."""
-        running = self._timer.running
+    def timers(self, keys: Mapping[str, str], waiting: Collection[int]) -> Value:
+        """Timers by name, late events, and the writes of timers among those that wait.
+
+        `keys`: the key of each timer, by its name in the model.
+        """
+        running = self.timer.running
+        names = {key: name for name, key in keys.items()}
         late = [event.source for event in self._queued if self._is_late(event)]
-        of_timers = [task.key for task in late if isinstance(task, TimeoutTask)]
+        of_timers = [names.get(task.key) for task in late if isinstance(task, TimeoutTask)]
         return Fn(
             {
-                "running": make_function({key: self._timer_of(running.get(key)) for key in keys}),
-                "late": make_function({key: of_timers.count(key) for key in keys}),
+                "running": make_function(
+                    {name: self._timer_of(running.get(key)) for name, key in keys.items()}
+                ),
+                "late": make_function({name: of_timers.count(name) for name in keys}),
                 "expiries": frozenset(
-                    Fn({"write": event.number, "key": event.source.key, "of": _of(event.source)})
+                    Fn(
+                        {
+                            "write": event.number,
+                            "key": names[event.source.key],
+                            "of": self._of(event.source),
+                        }
+                    )
                     for event in self._ran
                     if isinstance(event.source, TimeoutTask) and event.number in waiting
                 ),
@@ -184,7 +196,7 @@ class LaterWrites:
     def _timer_of(self, task: TimeoutTask | None) -> Value:
         if task is None:
             return _NO_TIMER
-        return Fn({"kind": "FIRED" if self._is_queued(task) else "WAITS", "of": _of(task)})
+        return Fn({"kind": "FIRED" if self._is_queued(task) else "WAITS", "of": self._of(task)})
 
     def _is_queued(self, source: TimeoutTask | Echo) -> bool:
         return any(event.source is source for event in self._queued)
@@ -200,13 +212,8 @@ class LaterWrites:
         )
 
     def _task(self) -> Value:
-        if TASK_KEY not in self._executor.scheduled:
+        if TASK_KEY not in self.tasks.scheduled:
             return _NO_TASK
         task = self._scheduled()
         kind = "DONE" if self._is_queued(task) else "SUBMITTED"
         return Fn({"kind": kind, "input": int(task.value)})
-
-
-def _of(task: TimeoutTask) -> int:
-    assert isinstance(task.operation, Expiry), "the shard's timers are of one kind"
-    return int(task.operation.value)
