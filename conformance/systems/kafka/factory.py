@@ -29,6 +29,7 @@ from conformance.systems.kafka.producer import KafkaProducerSystem
 from conformance.systems.kafka.reassignment import KafkaReassignmentSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.runtime_tasks import KafkaTasksSystem
+from conformance.systems.kafka.runtime_timers import KafkaTimedGroupsSystem
 from conformance.systems.kafka.share import KafkaShareSystem
 from conformance.systems.kafka.storage import KafkaStorageSystem
 from conformance.systems.kafka.system import KafkaSystem
@@ -61,7 +62,7 @@ _OF_RUNTIME = (_RUNTIME, "CoordinatorGroups", "CoordinatorTransactions")
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
 _PRODUCER = "TransactionManager"
-_TASKS = "CoordinatorTasks"
+_TASKS, _GROUP_TIMERS = "CoordinatorTasks", "CoordinatorGroupTimers"
 _COMPACTION = "LogCompaction"
 _STORAGE = "LogStorage"
 _DIRECTORIES, _ASSIGNMENT = "DirectoryMove", "DirectoryAssignment"
@@ -83,6 +84,7 @@ _OF_TRANSACTIONS = (
 )
 _SIGNS: Final[Mapping[str, str]] = {
     "Sessions": _TASKS,
+    "TimedMembers": _GROUP_TIMERS,
     "MemberIds": _GROUPS,
     "MaxBatch": _RUNTIME,
     _OF_PRODUCE: _PRODUCE,
@@ -258,7 +260,7 @@ class KafkaFactory:
             )
         if self.client is not None:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
-        if specification in (*_OF_RUNTIME, _TASKS, _MIXED_GROUPS):
+        if specification in (*_OF_RUNTIME, _TASKS, _GROUP_TIMERS, _MIXED_GROUPS):
             return self._without_runtime()
         if specification == _SHARE:
             return self._without_share_groups()
@@ -481,6 +483,7 @@ _Greeting = Sequence[Mapping[str, object]]
 _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     **dict.fromkeys(_OF_RUNTIME, (KafkaRuntimeSystem, _RUNTIME_COMMANDS)),
     _TASKS: (KafkaTasksSystem, _RUNTIME_COMMANDS),
+    _GROUP_TIMERS: (KafkaTimedGroupsSystem, _RUNTIME_COMMANDS),
     _PRODUCE: (KafkaProduceSystem, _PRODUCE_COMMANDS),
     _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
     _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),

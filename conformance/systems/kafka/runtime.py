@@ -87,7 +87,7 @@ class _BridgeShard(msgspec.Struct, frozen=True, array_like=True):
 _BridgeTimers = tuple[
     tuple[tuple[str, int], ...], tuple[int, ...], tuple[tuple[int, str, int], ...]
 ]
-"""By key kind and value of its timer, late events by key, and the writes of timers that wait."""
+"""By name kind and value of its timer, late events by name, and the writes of timers that wait."""
 
 
 class BridgeRuntime(msgspec.Struct, frozen=True, array_like=True):

@@ -19,23 +19,13 @@ from conformance.systems.kafka.runtime import (
     KafkaRuntimeSystem,
     ReadBroker,
 )
-from conformance.tla import Fn, Value, make_function
+from conformance.systems.kafka.runtime_timers import TIMER_STEPS, reader_of_timers
+from conformance.tla import Fn, Value
 
 _STEPS: BridgeSteps = MappingProxyType(
     {
-        "Operate": STEPS["Write"],
-        "Flush": STEPS["FlushBatch"],
-        "OperationTimeOut": STEPS["TimeOut"],
-        "RaiseWatermark": STEPS["AdvanceWatermark"],
-        "Fetch": STEPS["Replicate"],
-        "TakeWatermark": STEPS["ApplyWatermark"],
-        "BecomeLeader": STEPS["Elect"],
+        **TIMER_STEPS,
         "Delete": STEPS["DeleteTopic"],
-        "HandleRole": STEPS["RunRole"],
-        "EndLoad": STEPS["CompleteLoad"],
-        "Fire": ("runtime_fire", ("broker", "key")),
-        "RunTimeout": ("runtime_run_timeout", ("broker", "key", "result")),
-        "RunLateTimeout": ("runtime_run_late_timeout", ("broker", "key")),
         "RunTask": ("runtime_run_task", ("broker",)),
         "CompleteTask": ("runtime_complete_task", ("broker", "result")),
         "CompleteLateTask": ("runtime_complete_late_task", ("broker",)),
@@ -43,26 +33,14 @@ _STEPS: BridgeSteps = MappingProxyType(
 )
 
 
-def _timers(_shards: BridgedShards, broker: BridgeRuntime) -> Value:
-    running, late, expiries = broker.timers
-    by_key = zip(KEYS, running, strict=True)
-    return Fn(
-        {
-            "running": make_function({key: Fn({"kind": k, "of": of}) for key, (k, of) in by_key}),
-            "late": make_function(dict(zip(KEYS, late, strict=True))),
-            "expiries": frozenset(
-                Fn({"write": write, "key": key, "of": of}) for write, key, of in expiries
-            ),
-        }
-    )
-
-
 def _executor(_shards: BridgedShards, broker: BridgeRuntime) -> Value:
     kind, value, late = broker.executor
     return Fn({"task": Fn({"kind": kind, "input": value}), "late": late})
 
 
-_OF_TASKS: Mapping[str, ReadBroker] = MappingProxyType({"timers": _timers, "executor": _executor})
+_OF_TASKS: Mapping[str, ReadBroker] = MappingProxyType(
+    {"timers": reader_of_timers(KEYS, KEYS), "executor": _executor}
+)
 
 
 class KafkaTasksSystem(KafkaRuntimeSystem):

@@ -28,6 +28,8 @@ final class CoordinatedGroup implements ShardKind {
   private static final int LEAVES = -1;
   private static final int PARTITION = 0;
   private static final long LATEST = Long.MAX_VALUE;
+  private static final Map<String, String> SESSIONS =
+      Map.of("m1", "session-timeout-group-m1", "m2", "session-timeout-group-m2");
 
   private static final Map<String, String> PARTS =
       Map.of(
@@ -126,6 +128,20 @@ final class CoordinatedGroup implements ShardKind {
     Object group = group(shard, LATEST);
     Object known = group == null ? null : ((Map<?, ?>) Kafka.call(group, "members")).get(member);
     return known == null ? UNKNOWN_EPOCH : (int) Kafka.call(known, "memberEpoch");
+  }
+
+  // ---- timers ------------------------------------------------------------------------------
+
+  /** GroupMetadataManager.groupSessionTimeoutKey of both members. */
+  @Override
+  public Map<String, String> timerKeys() {
+    return SESSIONS;
+  }
+
+  /** The heartbeat that set it: its operation does not tell one session of a member from another. */
+  @Override
+  public int setFor(Object operation, int writes) {
+    return writes;
   }
 
   // ---- records -----------------------------------------------------------------------------

@@ -24,15 +24,33 @@ final class LaterEvents {
   private record Submitted(Object source, Runnable run) {}
 
   private final EventQueue events;
-  private final GroupTimers timers;
+  private final ShardKind shards;
+  private final List<String> names;
+  private final Virtual.Clock clock;
+  private final GroupTimers timers = new GroupTimers(this::note);
   private final List<Queued> queued = new ArrayList<>();
   private final List<Ran> ran = new ArrayList<>();
   private final Deque<Submitted> pool = new ArrayDeque<>();
   private final Map<Object, Integer> numbers = new IdentityHashMap<>();
+  private final Map<Object, Integer> setAfter = new IdentityHashMap<>();
 
-  LaterEvents(EventQueue events, GroupTimers timers) {
+  LaterEvents(EventQueue events, ShardKind shards, Virtual.Clock clock) {
     this.events = events;
-    this.timers = timers;
+    this.shards = shards;
+    this.clock = clock;
+    names = shards.timerKeys().keySet().stream().sorted().toList();
+  }
+
+  /** The broker's timers, those of the runtime among them. */
+  GroupTimers timers() {
+    return timers;
+  }
+
+  /** Each write takes a millisecond. A retry has the operation, and so the age, of its timer. */
+  private void note(TimerTask task) {
+    if (isOfShard(task)) {
+      setAfter.putIfAbsent(operation(task), (int) (clock.milliseconds() - Virtual.Clock.START));
+    }
   }
 
   /** The number of an event's write: its name, or what it got when it ran. */
@@ -64,8 +82,20 @@ final class LaterEvents {
     return (String) Kafka.get(task, "val$key");
   }
 
-  private static int of(TimerTask task) {
-    return ((StoreSessions.Expiry) Proxy.getInvocationHandler(Kafka.get(task, "val$operation"))).of();
+  private static Object operation(TimerTask task) {
+    return Kafka.get(task, "val$operation");
+  }
+
+  private int of(TimerTask task) {
+    return shards.setFor(operation(task), setAfter.get(operation(task)));
+  }
+
+  private String name(TimerTask task) {
+    return names.stream().filter(name -> keyOf(name).equals(key(task))).findFirst().orElseThrow();
+  }
+
+  private String keyOf(String name) {
+    return shards.timerKeys().get(name);
   }
 
   private static int input(Object task) {
@@ -91,10 +121,10 @@ final class LaterEvents {
     pool.add(new Submitted(task(context), run));
   }
 
-  void fire(Object context, String key) {
-    TimerTask task = timer(context, key);
+  void fire(Object context, String name) {
+    TimerTask task = timer(context, keyOf(name));
     if (task == null || !timers.pending().contains(task)) {
-      throw new Broker.Refused("no timer " + key + " waits");
+      throw new Broker.Refused("no timer " + name + " waits");
     }
     come(task, () -> timers.fire(task));
   }
@@ -117,17 +147,17 @@ final class LaterEvents {
     }
   }
 
-  CompletableFuture<?> runTimeout(Object context, String key, int number) {
-    TimerTask registered = timer(context, key);
+  CompletableFuture<?> runTimeout(Object context, String name, int number) {
+    TimerTask registered = timer(context, keyOf(name));
     Queued event = take(one -> one.source == registered);
     CompletableFuture<?> future = run(event, number);
     ran.add(new Ran(number, registered, future));
     return future;
   }
 
-  void runLateTimeout(Object context, String key) {
-    TimerTask registered = timer(context, key);
-    events.runThis(take(one -> isOfTimer(one, key) && one.source != registered).event);
+  void runLateTimeout(Object context, String name) {
+    TimerTask registered = timer(context, keyOf(name));
+    events.runThis(take(one -> isOfTimer(one, keyOf(name)) && one.source != registered).event);
   }
 
   CompletableFuture<?> completeTask(Object context, int number) {
@@ -158,19 +188,19 @@ final class LaterEvents {
 
   // ---- what is seen ------------------------------------------------------------------------
 
-  /** [[kind, of] by key, late events by key, [write, key, of] of writes that wait], then the task. */
+  /** [[kind, of] by name, late events by name, [write, name, of] of writes that wait], then the task. */
   void view(JsonGenerator out, Object context) throws IOException {
     out.writeStartArray();
     out.writeStartArray();
-    for (String key : StoreShard.KEYS) {
-      TimerTask task = timer(context, key);
+    for (String name : names) {
+      TimerTask task = timer(context, keyOf(name));
       pair(out, task == null ? "NONE" : isQueued(task) ? "FIRED" : "WAITS", task == null ? 0 : of(task));
     }
     out.writeEndArray();
     out.writeStartArray();
-    for (String key : StoreShard.KEYS) {
-      TimerTask registered = timer(context, key);
-      out.writeNumber(count(one -> isOfTimer(one, key) && one.source != registered));
+    for (String name : names) {
+      TimerTask registered = timer(context, keyOf(name));
+      out.writeNumber(count(one -> isOfTimer(one, keyOf(name)) && one.source != registered));
     }
     out.writeEndArray();
     out.writeStartArray();
@@ -178,7 +208,7 @@ final class LaterEvents {
       if (!expiry.future.isDone()) {
         out.writeStartArray();
         out.writeNumber(expiry.number);
-        out.writeString(key(expiry.source));
+        out.writeString(name(expiry.source));
         out.writeNumber(of(expiry.source));
         out.writeEndArray();
       }

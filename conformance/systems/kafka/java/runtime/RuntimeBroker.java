@@ -37,8 +37,8 @@ final class RuntimeBroker {
   private final ShardKind shards;
   private final Virtual.Clock clock;
   private final EventQueue events = new EventQueue();
-  private final GroupTimers timers = new GroupTimers();
-  private final LaterEvents later = new LaterEvents(events, timers);
+  private final LaterEvents later;
+  private final GroupTimers timers;
   private final PendingLoads loads;
   private final Set<Integer> logsRead = new HashSet<>();
   private final List<Role> roles = new ArrayList<>();
@@ -52,6 +52,8 @@ final class RuntimeBroker {
     this.maxBatch = maxBatch;
     shards = log.kind;
     this.clock = clock;
+    later = new LaterEvents(events, shards, clock);
+    timers = later.timers();
     loads = new PendingLoads(log, partition, this::tenure);
     runtime = build();
     shards.prepare(runtime);
@@ -204,19 +206,19 @@ final class RuntimeBroker {
     return false;
   }
 
-  /** The time of a key's timer is over: its event is queued. */
-  void fire(String key) {
-    later.fire(context(), key);
+  /** The time of a timer is over: its event is queued. */
+  void fire(String name) {
+    later.fire(context(), name);
   }
 
-  /** Runs the event of a key's timer, which is the write of that number. */
-  CompletableFuture<?> runTimeout(String key, int number, String result) {
+  /** Runs the event of a timer, which is the write of that number. */
+  CompletableFuture<?> runTimeout(String name, int number, String result) {
     partition.expect(result);
-    return later.runTimeout(context(), key, number);
+    return later.runTimeout(context(), name, number);
   }
 
-  void runLateTimeout(String key) {
-    later.runLateTimeout(context(), key);
+  void runLateTimeout(String name) {
+    later.runLateTimeout(context(), name);
   }
 
   /** The pool runs what was submitted. */

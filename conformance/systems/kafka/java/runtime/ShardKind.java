@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.Map;
 
 /** What a runtime's shard is, in a model: how it is made, what its writes do, and how it looks. */
 interface ShardKind {
@@ -26,6 +27,12 @@ interface ShardKind {
 
   /** Tells a runtime what it has to know before it is elected. */
   default void prepare(Object runtime) {}
+
+  /** The keys of the timers that models see, by the models' names of them. */
+  Map<String, String> timerKeys();
+
+  /** What the operation of a timer is of; it was set when there were so many writes. */
+  int setFor(Object operation, int writes);
 
   /** Key and value of a record, as one JSON value. */
   void entry(JsonGenerator out, Object record) throws IOException;

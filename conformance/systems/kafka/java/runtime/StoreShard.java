@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 import org.apache.kafka.timeline.SnapshotRegistry;
 import org.apache.kafka.timeline.TimelineHashMap;
 
@@ -132,6 +133,9 @@ final class StoreShard implements InvocationHandler {
   static class Kind implements ShardKind {
     static final String PACKAGE = "org.apache.kafka.coordinator.common.runtime.";
 
+    private static final Map<String, String> TIMERS =
+        KEYS.stream().collect(Collectors.toMap(key -> key, key -> key));
+
     private final boolean timed;
 
     Kind(boolean timed) {
@@ -159,6 +163,17 @@ final class StoreShard implements InvocationHandler {
             given.put(method.getName(), arguments[0]);
             return proxy;
           });
+    }
+
+    @Override
+    public Map<String, String> timerKeys() {
+      return TIMERS;
+    }
+
+    /** The value that the timer deletes. */
+    @Override
+    public int setFor(Object operation, int writes) {
+      return ((StoreSessions.Expiry) java.lang.reflect.Proxy.getInvocationHandler(operation)).of();
     }
 
     @Override
