@@ -22,6 +22,7 @@ DRIVEN = frozenset(
         "ConsumerGroup",
         "ConsumerPositions",
         "ConsumerTopics",
+        "CoordinatorGroupTimers",
         "CoordinatorGroups",
         "CoordinatorStore",
         "CoordinatorTasks",

@@ -5,6 +5,7 @@ from conformance.systems.kafka.factory import KafkaFactory, of_version
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.runtime import KafkaRuntimeSystem
 from conformance.systems.kafka.runtime_tasks import KafkaTasksSystem
+from conformance.systems.kafka.runtime_timers import KafkaTimedGroupsSystem
 from conformance.systems.kafka.system import KafkaSystem
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "KafkaRuntimeSystem",
     "KafkaSystem",
     "KafkaTasksSystem",
+    "KafkaTimedGroupsSystem",
     "of_version",
 ]
