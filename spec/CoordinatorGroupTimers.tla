@@ -9,8 +9,10 @@
 (* Timers are no timeline structures: a batch that fails leaves them as    *)
 (* the operations have set them. A commit of offsets starts none.          *)
 (*                                                                         *)
-(* Left out are rebalance timers (no member has to give its partition back *)
-(* here), static members, and groups with classic members.                 *)
+(* A static member that leaves for a while keeps its timer; who takes its  *)
+(* place leaves it as it is, since the append may fail: its event finds    *)
+(* nobody. Left out are rebalance timers (no member has to give its        *)
+(* partition back here), and groups with classic members.                  *)
 (*                                                                         *)
 (* Kafka: GroupMetadataManager (scheduleConsumerGroupSessionTimeout,       *)
 (* cancelTimers, consumerGroupFenceMemberOperation, onLoaded), branch 4.4. *)
@@ -36,7 +38,10 @@ NoSessions == NoTimersOf(TimedMembers)
 (***************************************************************************)
 (* What operations do to timers, before their records are appended.        *)
 (***************************************************************************)
-IsHeartbeat(kind, s) == kind[1] = "join" \/ (kind[1] = "heartbeat" /\ kind[2] \in MembersOf(s))
+IsHeartbeat(kind, s) ==
+  CASE kind[1] = "heartbeat" -> kind[2] \in MembersOf(s)
+    [] kind[1] = "static join" -> ~StaticJoin(s, kind[2]).throws
+    [] OTHER -> kind[1] = "join"
 Departs(kind, s) == kind[1] = "leave" /\ kind[2] \in MembersOf(s)
 
 \* consumerGroupHeartbeat: the last thing that it does, for who joins and for who is there.
@@ -44,10 +49,17 @@ HeardOf(t, m, w) == Scheduled(t, m, w)
 
 \* cancelTimers, of consumerGroupFenceMembers.
 Departed(t, m) == Cancelled(t, m)
+
+\* consumerGroupStaticMemberGroupLeave, and replaceMember.
+PauseTimer(t, m) == t
+ReplacedTimer(t, former) == t
 SessionsOf(t, kind, s, w) ==
-  IF IsHeartbeat(kind, s) THEN HeardOf(t, kind[2], w)
-  ELSE IF Departs(kind, s) THEN Departed(t, kind[2])
-  ELSE t
+  CASE Departs(kind, s) -> Departed(t, kind[2])
+    [] kind[1] = "pause" /\ IsStatic(s, kind[2]) -> PauseTimer(t, kind[2])
+    [] IsHeartbeat(kind, s) ->
+         HeardOf(IF kind[1] = "static join" /\ StaticInstance \in DOMAIN s.statics
+                 THEN ReplacedTimer(t, s.statics[StaticInstance]) ELSE t, kind[2], w)
+    [] OTHER -> t
 
 \* onLoaded: each member gets its whole session time again.
 AfterLoad(t, members, of) ==
@@ -174,6 +186,9 @@ CancelledDoesNothing ==
 (***************************************************************************)
 LateTimeout == \E b \in Brokers, m \in TimedMembers : state[b] = "ACTIVE" /\ timers[b].late[m] > 0
 ExpiryWaits == \E b \in Brokers : timers[b].expiries # {}
+Paused ==
+  \E b \in Brokers : \E m \in MembersOf(shard[b].memory) :
+    shard[b].memory.members[m].epoch = StaticLeaveEpoch
 TimerOfNobody ==
   \E b \in Brokers : \E m \in TimedMembers \ MembersOf(shard[b].memory) :
     timers[b].running[m].kind # "NONE"

@@ -27,6 +27,7 @@ GroupsReplay(s, record) == GroupReplay(s, record.value)
 (***************************************************************************)
 Partition == <<1, 0>>
 NothingValue == 1
+StaticLeaveEpoch == -2
 PartitionValue == 2
 
 Of(type, part, key, value, at) ==
@@ -122,6 +123,32 @@ Leave(s, m) ==
                \o SubscribedTopics(s, members) \o <<Modern("Group", "", next)>>
                \o IF members = {} THEN TargetsOfEmptied(next) ELSE <<>>)
 
+\* consumerGroupStaticMemberGroupLeave: a static member leaves for a while, with what it has.
+StaticInstance == "i"
+IsStatic(s, m) == m \in MembersOf(s) /\ s.members[m].instance = StaticInstance
+Pause(s, m) == Result(<<CurrentOf(m, 1, StaticLeaveEpoch, s.members[m].holds, {})>>)
+
+\* replaceMember: who comes in its place takes all that it has, and goes to its target from epoch 0.
+\* The group is the same one.
+StaticMember(m) == LET record == Modern("Member", m, 1)
+                   IN  [record EXCEPT !.value.instance = StaticInstance]
+Replace(s, former, m) ==
+  LET holds == s.members[former].holds
+  IN  Result(<<Modern("Current", former, Tombstone), Modern("Target", former, Tombstone),
+               Modern("Member", former, Tombstone), StaticMember(m),
+               Modern("Target", m, TargetOf(s, former)), CurrentOf(m, 2, 0, holds, {}),
+               Current(m, GroupEpoch(s), holds)>>)
+
+\* Who has the instance has left for a while, or the instance is not released. All members of such
+\* a model are static, so that there is one at most, and what it has is its target.
+StaticJoin(s, m) ==
+  LET joined == Join(s, m)
+  IN  IF StaticInstance \notin DOMAIN s.statics
+      THEN [joined EXCEPT !.records[1] = StaticMember(m)]
+      ELSE IF s.members[s.statics[StaticInstance]].epoch = StaticLeaveEpoch
+      THEN Replace(s, s.statics[StaticInstance], m)
+      ELSE Thrown \* UNRELEASED_INSTANCE_ID
+
 \* OffsetMetadataManager.commitOffset of a member. `w` stands for the offset that it commits.
 Offset(value, w) == Of("Offset", "", "p", value, w)
 Commit(w) == Result(<<Offset(w, w)>>)
@@ -165,6 +192,8 @@ GroupOperation(kind, w, s) ==
         [] kind[1] = "delete" ->
              IF IsGroup(s) /\ MembersOf(s) = {} THEN Delete(s, w) ELSE Result(<<>>)
         [] kind[1] = "commit" /\ IsClassic(s) -> Commit(w)
+        [] kind[1] = "static join" -> StaticJoin(s, m)
+        [] kind[1] = "pause" -> IF IsStatic(s, m) THEN Pause(s, m) ELSE Thrown
         [] kind[1] = "join" ->
              IF IsClassic(s) THEN Upgrade(s, m)
              ELSE IF m \in MembersOf(s) THEN Heartbeat(s, m, TRUE)

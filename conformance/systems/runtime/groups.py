@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from conformance.systems.shared.shard import EMPTY_LOAD
@@ -23,10 +24,15 @@ from impl.coordinator.coordinator_shard import CoordinatorResult, CoordinatorSha
 from impl.coordinator.coordinator_timer import KeyedTimer, TimeoutOperation
 from impl.coordinator.group.assignors import RangeAssignor, UniformAssignor
 from impl.coordinator.group.config import ConsumerGroupConfig
-from impl.coordinator.group.consumer_group import ConsumerGroup
+from impl.coordinator.group.consumer_group import NO_PARTITION_EPOCH, ConsumerGroup
 from impl.coordinator.group.consumer_group_manager import ConsumerGroupManager
 from impl.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
-from impl.coordinator.group.member import LEAVE_GROUP_MEMBER_EPOCH, ConsumerGroupMember, Partitions
+from impl.coordinator.group.member import (
+    LEAVE_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+    ConsumerGroupMember,
+    Partitions,
+)
 from impl.coordinator.group.messages import ConsumerGroupHeartbeatRequest
 from impl.coordinator.group.offset_metadata_manager import OffsetMetadataManager
 from impl.coordinator.group.records import (
@@ -48,6 +54,8 @@ _PARTITION = TopicIdPartition(_TOPIC_ID, 0)
 _THE_PARTITION = (1, 0)
 """The partition as the specification names it: topic 1, partition 0."""
 _OFFSET_KEY = "p"
+_INSTANCE = "i"
+"""The group.instance.id of all static members."""
 _MAX_MESSAGE_BYTES = 1 << 20
 """No batch is ever full."""
 _NOBODY, _NOTHING, _EVERYTHING = 0, 1, 2
@@ -126,6 +134,8 @@ class CoordinatedGroup:
         self._operations: Mapping[str, Callable[..., CoordinatorResult]] = MappingProxyType(
             {
                 "join": self._join,
+                "static join": self._static_join,
+                "pause": self._pause,
                 "heartbeat": self._heartbeat,
                 "leave": self._leave,
                 "commit": self._commit,
@@ -161,16 +171,18 @@ class CoordinatedGroup:
 
     @staticmethod
     def _join(shard: GroupCoordinatorShard, member: str, _number: int) -> CoordinatorResult:
-        return shard.groups.consumer_group_heartbeat(
-            ConsumerGroupHeartbeatRequest(
-                GROUP,
-                member,
-                0,
-                rebalance_timeout_ms=1_000,
-                subscribed_topic_names=(_TOPIC,),
-                topic_partitions=(),
-            )
-        )
+        return shard.groups.consumer_group_heartbeat(_joining(member))
+
+    @staticmethod
+    def _static_join(shard: GroupCoordinatorShard, member: str, _number: int) -> CoordinatorResult:
+        request = replace(_joining(member), instance_id=_INSTANCE)
+        return shard.groups.consumer_group_heartbeat(request)
+
+    @staticmethod
+    def _pause(shard: GroupCoordinatorShard, member: str, _number: int) -> CoordinatorResult:
+        epoch = LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        request = ConsumerGroupHeartbeatRequest(GROUP, member, epoch, instance_id=_INSTANCE)
+        return shard.groups.consumer_group_heartbeat(request)
 
     @staticmethod
     def _epoch(shard: GroupCoordinatorShard, member: str) -> int:
@@ -229,6 +241,17 @@ class CoordinatedGroup:
         return _entry(names, **_content(key, read_value(key, record.value)))
 
 
+def _joining(member: str) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        GROUP,
+        member,
+        0,
+        rebalance_timeout_ms=1_000,
+        subscribed_topic_names=(_TOPIC,),
+        topic_partitions=(),
+    )
+
+
 def _group(group: ConsumerGroup, offset: int) -> dict[str, Value]:
     owner = group.current_partition_epoch(_PARTITION, offset)
     return {
@@ -241,7 +264,8 @@ def _group(group: ConsumerGroup, offset: int) -> dict[str, Value]:
         "target": make_function(
             {name: _target(target) for name, target in group.target_assignment(offset).items()}
         ),
-        "owners": make_function({} if owner < 0 else {_THE_PARTITION: owner}),
+        "owners": make_function({} if owner == NO_PARTITION_EPOCH else {_THE_PARTITION: owner}),
+        "statics": make_function(dict(group.static_members(offset).items())),
     }
 
 

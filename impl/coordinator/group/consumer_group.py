@@ -98,6 +98,10 @@ class ConsumerGroup:
         member_id = self._static_members.get(instance_id)
         return None if member_id is None else self._members.get(member_id)
 
+    def static_members(self, committed_offset: int = LATEST_EPOCH) -> dict[str, str]:
+        """Member ids by instance id."""
+        return self._static_members.entries(committed_offset)
+
     def target_assignment(self, committed_offset: int = LATEST_EPOCH) -> dict[str, Partitions]:
         """By member id."""
         return self._target_assignment.entries(committed_offset)

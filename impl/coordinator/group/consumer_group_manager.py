@@ -213,7 +213,7 @@ class ConsumerGroupManager:
             )
         member = replace(existing, member_id=member_id, member_epoch=0, previous_member_epoch=0)
         target = group.target_of(existing.member_id)
-        self._cancel_timers(group.group_id, existing.member_id)
+        # Its timers stay, as the append may fail; afterwards they find nobody (replaceMember).
         return _Subscription(
             member, target, existing, _replace_member(group.group_id, existing, member, target)
         )
