@@ -15,6 +15,10 @@ from conformance.tla import Value, make_function, make_record
 
 _PARTITION = (1, 0)
 _OFFSET_KEY = "p"
+_INSTANCE = "i"
+"""The group.instance.id of all static members."""
+_NOBODY = -1
+"""The owner's epoch of a partition that nobody has."""
 EMPTY: Value = make_record(**EMPTY_LOAD)
 """A group that nobody has heard of (EmptyLoad)."""
 
@@ -28,6 +32,7 @@ class _LoggedEntry(msgspec.Struct, frozen=True, array_like=True):
     epoch: int
     holds: bool
     gives: bool
+    instance: str
 
 
 class _DescribedMember(msgspec.Struct, frozen=True, array_like=True):
@@ -37,6 +42,7 @@ class _DescribedMember(msgspec.Struct, frozen=True, array_like=True):
     holds: bool
     gives: bool
     target: int
+    instance: str
 
 
 class _DescribedGroup(msgspec.Struct, frozen=True, array_like=True):
@@ -46,6 +52,8 @@ class _DescribedGroup(msgspec.Struct, frozen=True, array_like=True):
     owner: int
     topics: int
     """What the log says of the topics that the group subscribes to; 0: it has no record of them."""
+    holder: str
+    """Who has the instance; empty: nobody."""
 
 
 class _State(msgspec.Struct, frozen=True, array_like=True):
@@ -69,7 +77,7 @@ def record(sent: Any, write: int) -> Mapping[Value, Value]:
             holds=_partitions(entry.holds),
             gives=_partitions(entry.gives),
             helps=frozenset(),
-            instance="",
+            instance=entry.instance,
             process="",
             simple=False,
             producer=0,
@@ -95,7 +103,8 @@ def _group(group: _DescribedGroup) -> dict[str, Value]:
         "targets": group.assignment_epoch,
         "members": make_function({member.name: _member(member) for member in group.members}),
         "target": make_function({member.name: member.target for member in group.members}),
-        "owners": make_function({} if group.owner < 0 else {_PARTITION: group.owner}),
+        "owners": make_function({} if group.owner == _NOBODY else {_PARTITION: group.owner}),
+        "statics": make_function({_INSTANCE: group.holder} if group.holder else {}),
         "attributes": make_function({"": group.topics} if group.topics else {}),
     }
 
@@ -103,7 +112,7 @@ def _group(group: _DescribedGroup) -> dict[str, Value]:
 def _member(member: _DescribedMember) -> Value:
     return make_record(
         metadata=1,
-        instance="",
+        instance=member.instance,
         process="",
         current=member.current,
         epoch=member.epoch,

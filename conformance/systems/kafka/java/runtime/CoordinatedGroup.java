@@ -26,6 +26,8 @@ final class CoordinatedGroup implements ShardKind {
   private static final String GROUP = "group";
   private static final int UNKNOWN_EPOCH = 1; // sent by who is not in the group: any is refused
   private static final int LEAVES = -1;
+  private static final int LEAVES_FOR_A_WHILE = -2;
+  private static final String INSTANCE = "i"; // of all static members
   private static final int PARTITION = 0;
   private static final long LATEST = Long.MAX_VALUE;
   private static final Map<String, String> SESSIONS =
@@ -77,6 +79,8 @@ final class CoordinatedGroup implements ShardKind {
     String member = kind.get(1).asText();
     return switch (kind.get(0).asText()) {
       case "join" -> heartbeat(shard, joining(member));
+      case "static join" -> heartbeat(shard, joining(member).setInstanceId(INSTANCE));
+      case "pause" -> heartbeat(shard, request(member, LEAVES_FOR_A_WHILE).setInstanceId(INSTANCE));
       case "heartbeat" -> heartbeat(shard, request(member, epoch(shard, member)));
       case "leave" -> heartbeat(shard, request(member, LEAVES));
       case "commit" -> commit(shard, member, number);
@@ -162,8 +166,8 @@ final class CoordinatedGroup implements ShardKind {
   }
 
   /**
-   * [part, member, value, epoch, has the partition, is to give it back]; an offset has no part, a tombstone
-   * the value 0.
+   * [part, member, value, epoch, has the partition, is to give it back, instance]; an offset has no part, a
+   * tombstone the value 0.
    */
   @Override
   public void entry(JsonGenerator out, Object record) throws IOException {
@@ -178,6 +182,7 @@ final class CoordinatedGroup implements ShardKind {
     out.writeNumber(isCurrent ? (int) Kafka.call(message, "memberEpoch") : 0);
     out.writeBoolean(isCurrent && hasPartition(message, "assignedPartitions"));
     out.writeBoolean(isCurrent && hasPartition(message, "partitionsPendingRevocation"));
+    out.writeString(part.equals("Member") && message != null ? instance(message) : "");
     out.writeEndArray();
   }
 
@@ -202,6 +207,12 @@ final class CoordinatedGroup implements ShardKind {
     };
   }
 
+  /** The group.instance.id of a record or of a member; empty if it has none. */
+  private static String instance(Object member) {
+    String id = (String) Kafka.call(member, "instanceId");
+    return id == null ? "" : id;
+  }
+
   /** 2: the previous epoch is this one, too; 1: it is another one. Of a record or of a member. */
   private static int current(Object member) {
     boolean isOwn = Kafka.call(member, "previousMemberEpoch").equals(Kafka.call(member, "memberEpoch"));
@@ -220,7 +231,10 @@ final class CoordinatedGroup implements ShardKind {
     return Kafka.call(groups, "get", GROUP, offset);
   }
 
-  /** [group epoch, assignment epoch, members, owner's epoch or -1, topics] or null; the offset or -1. */
+  /**
+   * [group epoch, assignment epoch, members, owner's epoch or -1, topics, who has the instance] or null; the
+   * offset or -1.
+   */
   @Override
   public void memory(JsonGenerator out, Object shard, long offset) throws IOException {
     out.writeStartArray();
@@ -257,11 +271,14 @@ final class CoordinatedGroup implements ShardKind {
       out.writeBoolean(hasAny(known, "assignedPartitions"));
       out.writeBoolean(hasAny(known, "partitionsPendingRevocation"));
       out.writeNumber(target(targets(member)));
+      out.writeString(instance(known));
       out.writeEndArray();
     }
     out.writeEndArray();
     out.writeNumber(owner(group, offset));
     out.writeNumber(topics(group, offset));
+    String holder = (String) Kafka.call(Kafka.get(group, "staticMembers"), "get", INSTANCE, offset);
+    out.writeString(holder == null ? "" : holder);
     out.writeEndArray();
   }
 
