@@ -56,7 +56,7 @@ def timer(seen: Observation) -> Value:
     return seen["timers"]["b1"]["running"]["m1"]["kind"]
 
 
-@pytest.mark.parametrize("model", ["groups-timers-appends-1b", "groups-timers-2b"])
+@pytest.mark.parametrize("model", ["groups-timers-static-1b", "groups-timers-2b"])
 def test_random_walks_agree(context: Context, model: str) -> None:
     jars_or_skip(NEWEST)
     bench = workbench(context, one_model(f"runtime/{model}"), f"kafka-{NEWEST}")
