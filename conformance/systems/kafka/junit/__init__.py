@@ -92,6 +92,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
     if "rec" in behaviour.variables:
         return ShareScene.of(behaviour, constants)
     if "shard" in behaviour.variables:
+        if HAS_GROUPS in constants and "timers" in behaviour.variables:
+            raise Unsayable("no test is written for the session timers of groups")
         scene = RuntimeGroupScene if HAS_GROUPS in constants else RuntimeScene
         return scene.of(behaviour, constants)
     if "lastError" in behaviour.variables:
