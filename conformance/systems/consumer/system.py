@@ -103,8 +103,8 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
         """
         group, running = self._coordinator.group, self._coordinator.timers
         present = frozenset() if group is None else frozenset(group.members())
-        taken = {self.members[name].instance for name in present} - {None}
-        replaced = {name for name, member in self.members.items() if member.instance in taken}
+        instances = {self.members[name].instance for name in present} - {None}
+        replaced = {name for name, member in self.members.items() if member.instance in instances}
         bounded = group is None or group.group_epoch not in self._expiring
         return frozenset(
             Action(name, (member,))
