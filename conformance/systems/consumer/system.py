@@ -98,18 +98,16 @@ class ConsumerSystem(RewindingSystem, CoordinatorInside):
         """The members' timers that run: time alone lets them run out.
 
         Where the model's bounds let nobody expire, only the timers of members that are gone: they
-        must not run anywhere. Of a static member whose place another has taken they run on, and
+        must not run anywhere. Those of a static member whose place another has taken run on, and
         find nobody.
         """
         group, running = self._coordinator.group, self._coordinator.timers
         present = frozenset() if group is None else frozenset(group.members())
-        instances = {self.members[name].instance for name in present} - {None}
-        replaced = {name for name, member in self.members.items() if member.instance in instances}
         bounded = group is None or group.group_epoch not in self._expiring
         return frozenset(
             Action(name, (member,))
             for name, key_of in _TIMERS.items()
-            for member in self.members
+            for member, process in self.members.items()
             if key_of(GROUP, member) in running
-            and (not bounded if member in present else member not in replaced)
+            and (not bounded if member in present else process.instance is None)
         )
