@@ -32,7 +32,10 @@ from conformance.systems.kafka.runtime_tasks import KafkaTasksSystem
 from conformance.systems.kafka.share import KafkaShareSystem
 from conformance.systems.kafka.storage import KafkaStorageSystem
 from conformance.systems.kafka.system import KafkaSystem
-from conformance.systems.kafka.transactional_log import KafkaTransactionalLogSystem
+from conformance.systems.kafka.transactional_log import (
+    KafkaStoredLogSystem,
+    KafkaTransactionalLogSystem,
+)
 from conformance.systems.protocol import SystemFactory, SystemFailed, SystemUnderTest
 from conformance.systems.shared.group.settings import settings_of
 from conformance.systems.shared.mixed.settings import settings_of as mixed_settings_of
@@ -60,6 +63,7 @@ _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "Coordinator
 _OF_RUNTIME = (_RUNTIME, "CoordinatorGroups", "CoordinatorTransactions")
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
+_STORED_LOG = "TransactionalLogRestarts"
 _PRODUCER = "TransactionManager"
 _TASKS = "CoordinatorTasks"
 _COMPACTION = "LogCompaction"
@@ -71,7 +75,7 @@ _POSITIONS = "ConsumerPositions"
 _TOPICS = "ConsumerTopics"
 _OF_CONSUMERS = (_COMMITS, _POSITIONS, _TOPICS)
 _OF_ALL_RELEASES = (
-    *(_TRANSACTIONAL_LOG, _STORAGE, _DIRECTORIES, _ASSIGNMENT, _REASSIGNMENT),
+    *(_TRANSACTIONAL_LOG, _STORED_LOG, _STORAGE, _DIRECTORIES, _ASSIGNMENT, _REASSIGNMENT),
     *_OF_CONSUMERS,
 )
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
@@ -88,6 +92,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     _OF_PRODUCE: _PRODUCE,
     "NamesWhileReconciling": _CONSUMER_GROUPS,
     "Coordinators": _TRANSACTIONS,
+    "MaxRestarts": _STORED_LOG,
     "PieceSizes": _TRANSACTIONAL_LOG,
     "DeliveryLimit": _SHARE,
     "BatchErrors": _PRODUCER,
@@ -117,6 +122,7 @@ KafkaDriven = (
     | KafkaRuntimeSystem
     | KafkaProduceSystem
     | KafkaTransactionalLogSystem
+    | KafkaStoredLogSystem
     | KafkaShareSystem
     | KafkaProducerSystem
     | KafkaCompactionSystem
@@ -466,6 +472,7 @@ _AllBridged = (
     KafkaRuntimeSystem
     | KafkaProduceSystem
     | KafkaTransactionalLogSystem
+    | KafkaStoredLogSystem
     | KafkaShareSystem
     | KafkaProducerSystem
     | KafkaCompactionSystem
@@ -483,6 +490,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _TASKS: (KafkaTasksSystem, _RUNTIME_COMMANDS),
     _PRODUCE: (KafkaProduceSystem, _PRODUCE_COMMANDS),
     _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
+    _STORED_LOG: (KafkaStoredLogSystem, _LOG_COMMANDS),
     _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),
     _PRODUCER: (KafkaProducerSystem, _PRODUCER_COMMANDS),
     _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),

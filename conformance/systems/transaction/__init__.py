@@ -5,14 +5,17 @@ from collections.abc import Mapping
 import conformance.systems.bundled  # noqa: F401  (finds impl)
 from conformance.systems.protocol import SystemUnderTest
 from conformance.systems.transaction.log_system import TransactionalLogSystem
+from conformance.systems.transaction.stored_log import StoredLogSystem
 from conformance.systems.transaction.system import TransactionSystem
 from conformance.tla import Value
 
-__all__ = ["TransactionSystem", "TransactionalLogSystem", "create"]
+__all__ = ["StoredLogSystem", "TransactionSystem", "TransactionalLogSystem", "create"]
 
 
 def create(constants: Mapping[str, Value]) -> SystemUnderTest:
     """The system for a model's constants: only Transactions has coordinators."""
     if "Coordinators" in constants:
         return TransactionSystem(constants)
+    if "MaxRestarts" in constants:
+        return StoredLogSystem(constants)
     return TransactionalLogSystem(constants)

@@ -122,6 +122,7 @@ EXTENDED = {
     "TransactionErrors": "Transactions",
     "TransactionExpiry": "Transactions",
     "TransactionProducerIds": "Transactions",
+    "TransactionalLogRestarts": "TransactionalLog",
     "TransactionsAtPort": "Transactions",
 }
 """A root that takes the steps of another one as they are: what breaks a formula there is enough."""

@@ -238,6 +238,26 @@ def test_where_a_step_goes_over_many_objects_every_entry_is_judged_for_itself() 
     assert allowed(OneByOne()) == {(2, 1, 1), (2, 2, 2), (2, 1, 2), (2, 2, 1)}
 
 
+class Mortal(Counter):
+    """Two is the death of the process that takes One; Stop says what it leaves half done."""
+
+    def midway(self, running: Action, between: Action) -> tuple[Action, ...]:
+        return (between, STOP) if (running, between) == (ONE, TWO) else ()
+
+
+def test_a_process_that_dies_in_a_step_does_not_go_on_with_it() -> None:
+    def allowed(running: Action, between: Action) -> set[State]:
+        system = InterruptedSystem(Mortal())
+        orders = SerialOrders(GraphOracle(GRAPH), system)
+        (start,) = orders.initial_states()
+        return set(orders.successors(start, interrupted(running, 1, between)))
+
+    states = [GraphOracle(GRAPH).state(number) for number in range(5)]
+    done, dead, half_done = states[3], states[2], states[4]
+    assert allowed(ONE, TWO) == {done, dead, half_done}
+    assert allowed(TWO, ONE) == {done}
+
+
 def test_a_system_without_interruptions_is_told_what_it_lacks() -> None:
     with pytest.raises(UserError) as error:
         InterruptedSystem(Table(moves(EDGES)))

@@ -46,9 +46,20 @@ final class TransactionalLogs {
       case "log_view" -> {
         return view();
       }
-      default -> throw new IllegalArgumentException("no command is called " + name);
+      case "log_stored_view" -> {
+        return "[" + view() + "," + stored().view() + "]";
+      }
+      default -> log = stored().run(name, command, this);
     }
     return "null";
+  }
+
+  private StoredLog stored() {
+    return new StoredLog(log, directory(), clock);
+  }
+
+  private File directory() {
+    return new File(folder, "leader-" + leaders + "/t-0");
   }
 
   /** An empty log, and a consumer at its start. */
@@ -64,7 +75,8 @@ final class TransactionalLogs {
 
   /** Each leader has a disk of its own. Who may begin a transaction is the coordinator's business. */
   private Object load() {
-    return DiskLog.load(new File(folder, "leader-" + leaders++ + "/t-0"), clock, true, false);
+    leaders++;
+    return DiskLog.load(directory(), clock, true, false);
   }
 
   // ---- the partition -----------------------------------------------------------------------
@@ -73,7 +85,7 @@ final class TransactionalLogs {
     TransactionRecords.appendAsLeader(log, records, origin, TransactionRecords.UNVERIFIED, 0);
   }
 
-  private void appendData(int producer) {
+  void appendData(int producer) {
     append(TransactionRecords.data(producer, EPOCH, nextSequence(producer), VALUE), "CLIENT");
   }
 
@@ -86,7 +98,7 @@ final class TransactionalLogs {
             .count();
   }
 
-  private void appendMarker(int producer, String kind) {
+  void appendMarker(int producer, String kind) {
     boolean commits = kind.equals("Committed");
     long now = clock.milliseconds();
     append(TransactionRecords.marker(producer, EPOCH, 0, commits, now), "COORDINATOR");
