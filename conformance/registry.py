@@ -76,6 +76,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "TransactionExpiry",
             "TransactionProducerIds",
             "TransactionalLog",
+            "TransactionalLogExpiry",
             "TransactionalLogRestarts",
             "Transactions",
         ),

@@ -42,6 +42,7 @@ DRIVEN = frozenset(
         "TransactionManager",
         "TransactionProducerIds",
         "TransactionalLog",
+        "TransactionalLogExpiry",
         "TransactionalLogRestarts",
         "Transactions",
     }

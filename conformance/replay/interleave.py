@@ -216,3 +216,19 @@ class InterruptedSystem:
 
     def close(self) -> None:
         close(self.adapter)
+
+
+class InterruptedChoosingSystem(InterruptedSystem):
+    """One that can be told how to choose, as its steps lead to where two are to meet."""
+
+    def choose(self, wanted: Mapping[str, Value]) -> None:
+        """As the system does."""
+        choosing = self._able.choosing
+        assert choosing is not None, "`interrupted_system` has asked"
+        choosing.choose(wanted)
+
+
+def interrupted_system(system: SystemUnderTest) -> InterruptedSystem:
+    """The system with interrupted steps; UserError if it knows no interruption."""
+    chooses = Capabilities(system).choosing is not None
+    return (InterruptedChoosingSystem if chooses else InterruptedSystem)(system)

@@ -33,6 +33,7 @@ from conformance.systems.kafka.share import KafkaShareSystem
 from conformance.systems.kafka.storage import KafkaStorageSystem
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.kafka.transactional_log import (
+    KafkaExpiringLogSystem,
     KafkaStoredLogSystem,
     KafkaTransactionalLogSystem,
 )
@@ -63,7 +64,7 @@ _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "Coordinator
 _OF_RUNTIME = (_RUNTIME, "CoordinatorGroups", "CoordinatorTransactions")
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
-_STORED_LOG = "TransactionalLogRestarts"
+_STORED_LOG, _EXPIRING_LOG = "TransactionalLogRestarts", "TransactionalLogExpiry"
 _PRODUCER = "TransactionManager"
 _TASKS = "CoordinatorTasks"
 _COMPACTION = "LogCompaction"
@@ -75,7 +76,15 @@ _POSITIONS = "ConsumerPositions"
 _TOPICS = "ConsumerTopics"
 _OF_CONSUMERS = (_COMMITS, _POSITIONS, _TOPICS)
 _OF_ALL_RELEASES = (
-    *(_TRANSACTIONAL_LOG, _STORED_LOG, _STORAGE, _DIRECTORIES, _ASSIGNMENT, _REASSIGNMENT),
+    *(
+        _TRANSACTIONAL_LOG,
+        _STORED_LOG,
+        _EXPIRING_LOG,
+        _STORAGE,
+        _DIRECTORIES,
+        _ASSIGNMENT,
+        _REASSIGNMENT,
+    ),
     *_OF_CONSUMERS,
 )
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
@@ -93,6 +102,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "NamesWhileReconciling": _CONSUMER_GROUPS,
     "Coordinators": _TRANSACTIONS,
     "MaxRestarts": _STORED_LOG,
+    "ProducersExpire": _EXPIRING_LOG,
     "PieceSizes": _TRANSACTIONAL_LOG,
     "DeliveryLimit": _SHARE,
     "BatchErrors": _PRODUCER,
@@ -123,6 +133,7 @@ KafkaDriven = (
     | KafkaProduceSystem
     | KafkaTransactionalLogSystem
     | KafkaStoredLogSystem
+    | KafkaExpiringLogSystem
     | KafkaShareSystem
     | KafkaProducerSystem
     | KafkaCompactionSystem
@@ -365,7 +376,7 @@ def of_version(text: str) -> SystemFactory:
 def _transactions(channel: AdapterChannel, constants: Mapping[str, Value]) -> SystemUnderTest:
     """Found by name, as the registry finds it: the steps are those of an adapter for `impl`."""
     module = importlib.import_module("conformance.systems.transaction.bridged")
-    system: SystemUnderTest = module.KafkaTransactionSystem(channel, constants)
+    system: SystemUnderTest = module.create(channel, constants)
     return system
 
 
@@ -473,6 +484,7 @@ _AllBridged = (
     | KafkaProduceSystem
     | KafkaTransactionalLogSystem
     | KafkaStoredLogSystem
+    | KafkaExpiringLogSystem
     | KafkaShareSystem
     | KafkaProducerSystem
     | KafkaCompactionSystem
@@ -491,6 +503,7 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _PRODUCE: (KafkaProduceSystem, _PRODUCE_COMMANDS),
     _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
     _STORED_LOG: (KafkaStoredLogSystem, _LOG_COMMANDS),
+    _EXPIRING_LOG: (KafkaExpiringLogSystem, _LOG_COMMANDS),
     _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),
     _PRODUCER: (KafkaProducerSystem, _PRODUCER_COMMANDS),
     _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),

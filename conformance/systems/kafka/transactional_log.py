@@ -45,6 +45,14 @@ _STORED_STEPS: BridgeSteps = MappingProxyType(
     }
 )
 """The same of TransactionalLogRestarts.tla."""
+_EXPIRY_STEPS: BridgeSteps = MappingProxyType(
+    {
+        **{name: _STORED_STEPS[name] for name in ("Produce", "EndTransaction", "Replicate")},
+        "Truncate": ("log_truncate", ("end",)),
+        "ExpireProducers": ("log_expire", ()),
+    }
+)
+"""The same of TransactionalLogExpiry.tla."""
 
 _NO_PRODUCER = "none"
 _NO_OFFSET = -1
@@ -95,6 +103,16 @@ def _stored(names: tuple[str, ...], text: bytes) -> Observation:
             "snapshots": make_function(snapshots),
         }
     )
+
+
+_as_expiry_view = msgspec.json.Decoder(tuple[_BridgeTransactionalLog, tuple[int, ...]]).decode
+
+
+@cache
+def _expiring(names: tuple[str, ...], text: bytes) -> Observation:
+    view, producers = _as_expiry_view(text)
+    known = frozenset(names[number - 1] for number in producers)
+    return Observation({**_observation(names, view), "known": known})
 
 
 def _open_of(names: tuple[str, ...], known: tuple[tuple[int, int], ...]) -> Value:
@@ -169,3 +187,14 @@ class KafkaStoredLogSystem(KafkaTransactionalLogSystem):
 
     def __init__(self, channel: AdapterChannel, constants: Mapping[str, Value]) -> None:
         BridgedSystem.__init__(self, channel, constants, _STORED_STEPS, "log_stored_view", _stored)
+
+
+class KafkaExpiringLogSystem(KafkaTransactionalLogSystem):
+    """The log in a JVM that forgets producers which were silent for too long."""
+
+    variables = (*KafkaTransactionalLogSystem.variables, "known")
+
+    def __init__(self, channel: AdapterChannel, constants: Mapping[str, Value]) -> None:
+        BridgedSystem.__init__(
+            self, channel, constants, _EXPIRY_STEPS, "log_expiry_view", _expiring
+        )

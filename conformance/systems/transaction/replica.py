@@ -55,3 +55,10 @@ def follower_of(
         replica.update_high_watermark(leader.log_start_offset)
         replica.maybe_increment_log_start_offset(leader.log_start_offset)
     return replica
+
+
+def truncate_replica(log: Log, end: int) -> None:
+    """Whoever truncates hears of the high watermark with its next fetch."""
+    watermark = log.high_watermark
+    log.truncate_to(end)
+    log.update_high_watermark(watermark)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from conformance.systems.protocol import Observation
 from conformance.systems.transaction.log_system import UNVERIFIED, TransactionalLogSystem
+from conformance.systems.transaction.replica import truncate_replica
 from conformance.systems.transaction.stored_replica import StoredReplica
 from conformance.tla import Action, Value, make_function
 from impl.log import Log
@@ -32,7 +33,7 @@ class StoredLogSystem(TransactionalLogSystem):
             "EndTransaction": self._append_marker,
             "Replicate": self._advance,
             "Roll": _done(lambda: self._log.roll()),
-            "Truncate": lambda end: _truncate(self._log, end),
+            "Truncate": lambda end: truncate_replica(self._log, end),
             "Stop": self._restarting(lambda replica, hw: replica.stop(hw)),
             "Kill": self._restarting(lambda replica, hw: replica.kill(hw)),
             "KillAmidAppend": self._restarting(
@@ -108,10 +109,3 @@ def _done(step: Callable[[], object]) -> Callable[[], None]:
         step()
 
     return run
-
-
-def _truncate(log: Log, end: int) -> None:
-    """The replica hears of the high watermark with its next fetch."""
-    watermark = log.high_watermark
-    log.truncate_to(end)
-    log.update_high_watermark(watermark)

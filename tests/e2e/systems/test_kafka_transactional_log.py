@@ -18,7 +18,7 @@ from tests.kafka_needed import jars_or_skip
 pytestmark = pytest.mark.tlc
 
 NEWEST = "4.4.0"
-MODELS = ["log", "log-deletions", "log-elections", "log-restarts"]
+MODELS = ["log", "log-deletions", "log-elections", "log-restarts", "log-expiry-truncation"]
 OLDER = ["3.9.1", "4.0.0", "4.3.1"]
 """Scala's log; Scala's beside a Java class of that name; a consumer that drains its fetches."""
 

@@ -122,6 +122,7 @@ EXTENDED = {
     "TransactionErrors": "Transactions",
     "TransactionExpiry": "Transactions",
     "TransactionProducerIds": "Transactions",
+    "TransactionalLogExpiry": "TransactionalLog",
     "TransactionalLogRestarts": "TransactionalLog",
     "TransactionsAtPort": "Transactions",
 }

@@ -17,10 +17,12 @@ from conformance.modelcheck.graph import StateGraph, StateTable
 from conformance.replay import interruptions
 from conformance.replay.engine import Driver, run_path
 from conformance.replay.interleave import (
+    InterruptedChoosingSystem,
     InterruptedSystem,
     SerialOrders,
     action_text,
     interrupted,
+    interrupted_system,
     parts,
     together,
 )
@@ -256,6 +258,22 @@ def test_a_process_that_dies_in_a_step_does_not_go_on_with_it() -> None:
     done, dead, half_done = states[3], states[2], states[4]
     assert allowed(ONE, TWO) == {done, dead, half_done}
     assert allowed(TWO, ONE) == {done}
+
+
+class Obedient(Counter):
+    """It goes where it is told to."""
+
+    def choose(self, wanted: Mapping[str, Value]) -> None:
+        self.chosen = dict(wanted)
+
+
+def test_a_system_is_told_how_to_choose_on_its_way() -> None:
+    obedient = Obedient()
+    system = interrupted_system(obedient)
+    assert isinstance(system, InterruptedChoosingSystem)
+    system.choose({"x": 2})
+    assert obedient.chosen == {"x": 2}
+    assert not isinstance(interrupted_system(Counter()), InterruptedChoosingSystem)
 
 
 def test_a_system_without_interruptions_is_told_what_it_lacks() -> None:

@@ -49,6 +49,10 @@ final class TransactionalLogs {
       case "log_stored_view" -> {
         return "[" + view() + "," + stored().view() + "]";
       }
+      case "log_expire" -> expire();
+      case "log_expiry_view" -> {
+        return "[" + view() + "," + known() + "]";
+      }
       default -> log = stored().run(name, command, this);
     }
     return "null";
@@ -112,6 +116,12 @@ final class TransactionalLogs {
             type == long.class
                 ? (Object) offset
                 : Kafka.getStatic(Kafka.raw(type), "ClientRecordDeletion"));
+  }
+
+  /** All were silent for as long as a partition remembers them. */
+  private void expire() {
+    clock.sleep(DiskLog.EXPIRATION_MS);
+    Kafka.call(log, "removeExpiredProducers", clock.milliseconds());
   }
 
   /** A replica leads that has appended as a follower; or, where no watermark lags, one that has had
@@ -210,6 +220,12 @@ final class TransactionalLogs {
       out.writeEndArray();
     }
     out.writeEndArray();
+  }
+
+  /** The producers that the log knows. */
+  private String known() {
+    Object manager = Kafka.call(log, "producerStateManager");
+    return Kafka.map(Kafka.call(manager, "activeProducers")).keySet().toString();
   }
 
   /** [producer, first, last] each. */
