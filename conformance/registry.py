@@ -77,6 +77,8 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "TransactionExpiry",
             "TransactionProducerIds",
             "TransactionalLog",
+            "TransactionalLogExpiry",
+            "TransactionalLogRestarts",
             "Transactions",
         ),
     }

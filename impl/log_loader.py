@@ -180,12 +180,12 @@ def _recover_producers(
     recovery_point: int,
 ) -> None:
     """Write a snapshot behind each segment that was not flushed, and its abort index
-    (LogLoader.recoverSegment).
+    (LogLoader.recoverSegment). The last segment is one of them, wherever the recovery point is.
 
     Each manager is for this alone; the log's own reads the snapshots (KAFKA-10832).
     """
     for segment in segments:
-        if segment.next_offset > recovery_point:
+        if segment is segments[-1] or segment.next_offset > recovery_point:
             manager = make()
             manager.rebuild(_batches(segments), log_start_offset, segment.base_offset)
             segment.txn_index.truncate_to(segment.base_offset)

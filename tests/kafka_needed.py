@@ -43,6 +43,8 @@ DRIVEN = frozenset(
         "TransactionManager",
         "TransactionProducerIds",
         "TransactionalLog",
+        "TransactionalLogExpiry",
+        "TransactionalLogRestarts",
         "Transactions",
     }
 )

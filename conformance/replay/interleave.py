@@ -82,10 +82,22 @@ class SerialOrders:
         running, _, between = both
         if not all(self._oracle.successors(state, pair) for pair in (running, between)):
             return ()
+        midway = self._system.midway(running, between)
+        if midway:
+            return tuple(dict.fromkeys(self._ended(state, running, between, midway)))
         orders = (*self._in_turn(state, running, between), *self._in_turn(state, between, running))
         if self._system.in_parts(running, between):
             return tuple(self._mixed(orders))
         return tuple(dict.fromkeys(orders))
+
+    def _ended(
+        self, state: State, running: Action, between: Action, midway: Iterable[Action]
+    ) -> Iterator[State]:
+        """The states after a step and the death of its process, and after a step half done."""
+        for after in self._oracle.successors(state, running):
+            yield from self._oracle.successors(after, between)
+        for action in midway:
+            yield from self._oracle.successors(state, action)
 
     def _mixed(self, orders: Iterable[State]) -> Iterator[State]:
         """The states whose parts each agree with one of the two orders."""
@@ -197,5 +209,26 @@ class InterruptedSystem:
         """As the system says."""
         return self._interruptible.in_parts(running, between)
 
+    def midway(self, running: Action, between: Action) -> Sequence[Action]:
+        """As the system says, if its processes die."""
+        dies = self._able.dies_midway
+        return () if dies is None else dies.midway(running, between)
+
     def close(self) -> None:
         close(self.adapter)
+
+
+class InterruptedChoosingSystem(InterruptedSystem):
+    """One that can be told how to choose, as its steps lead to where two are to meet."""
+
+    def choose(self, wanted: Mapping[str, Value]) -> None:
+        """As the system does."""
+        choosing = self._able.choosing
+        assert choosing is not None, "`interrupted_system` has asked"
+        choosing.choose(wanted)
+
+
+def interrupted_system(system: SystemUnderTest) -> InterruptedSystem:
+    """The system with interrupted steps; UserError if it knows no interruption."""
+    chooses = Capabilities(system).choosing is not None
+    return (InterruptedChoosingSystem if chooses else InterruptedSystem)(system)

@@ -16,7 +16,13 @@ from conformance.compared import ComparedStates
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
 from conformance.replay.engine import Divergence, Driver, PathResult, StepTrail, close, run_path
-from conformance.replay.interleave import InterruptedSystem, SerialOrders, interrupted, together
+from conformance.replay.interleave import (
+    InterruptedSystem,
+    SerialOrders,
+    interrupted,
+    interrupted_system,
+    together,
+)
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.suite import MakeSystem
 from conformance.suites.situations import ShortestPaths, shortest_paths
@@ -94,7 +100,7 @@ def interrupt_steps(
     shortest way; for a pair that fails, the nearest such state is looked for.
     UserError if the system knows no interruption.
     """
-    system = InterruptedSystem(make_system())
+    system = interrupted_system(make_system())
     try:
         shortest = shortest_paths(graph)
         pairs = _pairs(graph, shortest, system) if system.possible else {}

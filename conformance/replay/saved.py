@@ -11,7 +11,7 @@ from conformance.errors import DataError
 from conformance.events import Reason
 from conformance.inputs import read_text
 from conformance.replay.engine import Divergence, Driver, close, run_path
-from conformance.replay.interleave import InterruptedSystem, SerialOrders, parts
+from conformance.replay.interleave import SerialOrders, interrupted_system, parts
 from conformance.replay.oracle import Oracle, allows
 from conformance.replay.suite import MakeSystem
 from conformance.replay.telling import behaviour_of, key
@@ -132,7 +132,7 @@ def wrapped(
     if isinstance(oracle, LoopOracle):
         system = LoopingSystem(system)
     if any(parts(action) for action in path):
-        system = InterruptedSystem(system)
+        system = interrupted_system(system)
         oracle = SerialOrders(oracle, system)
     return system, oracle
 

@@ -14,6 +14,7 @@ from conformance.systems.protocol import (
     Adapting,
     Choosing,
     Closeable,
+    DiesMidway,
     Distant,
     InEntries,
     Interruptible,
@@ -95,6 +96,11 @@ class Capabilities:
     def in_entries(self) -> frozenset[str]:
         """The variables of which a step that is seen in parts is judged entry by entry."""
         return self.system.in_entries if isinstance(self.system, InEntries) else _NONE
+
+    @property
+    def dies_midway(self) -> DiesMidway | None:
+        """A process of it may die in the middle of a step."""
+        return self.system if isinstance(self.system, DiesMidway) else None
 
     @property
     def innermost(self) -> object:

@@ -354,6 +354,19 @@ class Interruptible(Protocol):
 
 
 @runtime_checkable
+class DiesMidway(Protocol):
+    """Optional, of an `Interruptible` system: a process may die in the middle of its step."""
+
+    def midway(self, running: Action, between: Action) -> Sequence[Action]:
+        """Where `between` is the death of the process that takes `running`: what it may come to.
+
+        Each of these actions says what is left and read back, of both steps together; `between`
+        is one of them where nothing was done yet. That `running` was done and `between` came then
+        is allowed, too. Empty where nobody dies.
+        """
+
+
+@runtime_checkable
 class InEntries(Protocol):
     """Optional, of an `Interruptible` system: one step may go over many objects, one by one.
 

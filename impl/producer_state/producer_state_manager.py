@@ -297,7 +297,8 @@ class ProducerStateManager:
         self, batches: Iterable[RecordBatch], log_start_offset: int, end_offset: int
     ) -> None:
         """The state of the log up to `end_offset` (UnifiedLog.rebuildProducerState)."""
-        was_empty = not self._producers and self._last_map_offset >= end_offset
+        knows_nothing = not self._producers and not self._unreplicated_txns
+        was_empty = knows_nothing and self._last_map_offset >= end_offset
         self._truncate_and_reload(log_start_offset, end_offset)
         if end_offset > self._last_map_offset and not was_empty:
             self.replay(

@@ -33,7 +33,11 @@ from conformance.systems.kafka.runtime_timers import KafkaTimedGroupsSystem
 from conformance.systems.kafka.share import KafkaShareSystem
 from conformance.systems.kafka.storage import KafkaStorageSystem
 from conformance.systems.kafka.system import KafkaSystem
-from conformance.systems.kafka.transactional_log import KafkaTransactionalLogSystem
+from conformance.systems.kafka.transactional_log import (
+    KafkaExpiringLogSystem,
+    KafkaStoredLogSystem,
+    KafkaTransactionalLogSystem,
+)
 from conformance.systems.protocol import SystemFactory, SystemFailed, SystemUnderTest
 from conformance.systems.shared.group.settings import settings_of
 from conformance.systems.shared.mixed.settings import settings_of as mixed_settings_of
@@ -61,6 +65,7 @@ _REPLICATION, _GROUPS, _RUNTIME = "Replication", "GroupMembership", "Coordinator
 _OF_RUNTIME = (_RUNTIME, "CoordinatorGroups", "CoordinatorTransactions")
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
+_STORED_LOG, _EXPIRING_LOG = "TransactionalLogRestarts", "TransactionalLogExpiry"
 _PRODUCER = "TransactionManager"
 _TASKS, _GROUP_TIMERS = "CoordinatorTasks", "CoordinatorGroupTimers"
 _COMPACTION = "LogCompaction"
@@ -72,7 +77,15 @@ _POSITIONS = "ConsumerPositions"
 _TOPICS = "ConsumerTopics"
 _OF_CONSUMERS = (_COMMITS, _POSITIONS, _TOPICS)
 _OF_ALL_RELEASES = (
-    *(_TRANSACTIONAL_LOG, _STORAGE, _DIRECTORIES, _ASSIGNMENT, _REASSIGNMENT),
+    *(
+        _TRANSACTIONAL_LOG,
+        _STORED_LOG,
+        _EXPIRING_LOG,
+        _STORAGE,
+        _DIRECTORIES,
+        _ASSIGNMENT,
+        _REASSIGNMENT,
+    ),
     *_OF_CONSUMERS,
 )
 _OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
@@ -90,6 +103,8 @@ _SIGNS: Final[Mapping[str, str]] = {
     _OF_PRODUCE: _PRODUCE,
     "NamesWhileReconciling": _CONSUMER_GROUPS,
     "Coordinators": _TRANSACTIONS,
+    "MaxRestarts": _STORED_LOG,
+    "ProducersExpire": _EXPIRING_LOG,
     "PieceSizes": _TRANSACTIONAL_LOG,
     "DeliveryLimit": _SHARE,
     "BatchErrors": _PRODUCER,
@@ -119,6 +134,8 @@ KafkaDriven = (
     | KafkaRuntimeSystem
     | KafkaProduceSystem
     | KafkaTransactionalLogSystem
+    | KafkaStoredLogSystem
+    | KafkaExpiringLogSystem
     | KafkaShareSystem
     | KafkaProducerSystem
     | KafkaCompactionSystem
@@ -361,7 +378,7 @@ def of_version(text: str) -> SystemFactory:
 def _transactions(channel: AdapterChannel, constants: Mapping[str, Value]) -> SystemUnderTest:
     """Found by name, as the registry finds it: the steps are those of an adapter for `impl`."""
     module = importlib.import_module("conformance.systems.transaction.bridged")
-    system: SystemUnderTest = module.KafkaTransactionSystem(channel, constants)
+    system: SystemUnderTest = module.create(channel, constants)
     return system
 
 
@@ -468,6 +485,8 @@ _AllBridged = (
     KafkaRuntimeSystem
     | KafkaProduceSystem
     | KafkaTransactionalLogSystem
+    | KafkaStoredLogSystem
+    | KafkaExpiringLogSystem
     | KafkaShareSystem
     | KafkaProducerSystem
     | KafkaCompactionSystem
@@ -486,6 +505,8 @@ _ALL_BRIDGED: Final[Mapping[str, tuple[type[_AllBridged], _Greeting]]] = {
     _GROUP_TIMERS: (KafkaTimedGroupsSystem, _RUNTIME_COMMANDS),
     _PRODUCE: (KafkaProduceSystem, _PRODUCE_COMMANDS),
     _TRANSACTIONAL_LOG: (KafkaTransactionalLogSystem, _LOG_COMMANDS),
+    _STORED_LOG: (KafkaStoredLogSystem, _LOG_COMMANDS),
+    _EXPIRING_LOG: (KafkaExpiringLogSystem, _LOG_COMMANDS),
     _SHARE: (KafkaShareSystem, _SHARE_COMMANDS),
     _PRODUCER: (KafkaProducerSystem, _PRODUCER_COMMANDS),
     _COMPACTION: (KafkaCompactionSystem, _COMPACTION_COMMANDS),

@@ -29,7 +29,7 @@ from conformance.systems.transaction.parts import (
     TransactionPartition,
 )
 from conformance.systems.transaction.settings import TransactionSettings
-from conformance.systems.transaction.system import TransactionSteps
+from conformance.systems.transaction.system import ChosenBatches, TransactionSteps
 from conformance.systems.transaction.world import TransactionParts
 from conformance.tla import Action, Value
 from impl.clock import Clock, MockClock
@@ -449,3 +449,15 @@ class KafkaTransactionSystem(TransactionSteps):
     def close(self) -> None:
         """Leave the JVM to the next system of this process."""
         CHANNELS.give_back(self._channel)
+
+
+class KafkaChoosingTransactionSystem(ChosenBatches, KafkaTransactionSystem):
+    """The same with offsets partitions."""
+
+
+def create(channel: AdapterChannel, constants: Mapping[str, Value]) -> KafkaTransactionSystem:
+    """The system for a model's constants."""
+    chooses = bool(constants["OffsetsPartitions"])
+    return (KafkaChoosingTransactionSystem if chooses else KafkaTransactionSystem)(
+        channel, constants
+    )

@@ -21,13 +21,14 @@ from conformance.tla import Action, Fn, Value, make_function
 from impl.consumer.completed_fetch import CompletedFetch
 from impl.end_transaction_marker import EndTransactionMarker, deserialize
 from impl.errors import OffsetOutOfRangeException
+from impl.log import Log
 from impl.log_types import FetchIsolation
 from impl.producer_state.producer_append_info import AppendOrigin
 from impl.producer_state.producer_state_manager import ProducerStateManagerConfig
 from impl.records import MemoryRecords, ProducerInfo, Record, RecordBatch
 from impl.types import LogOffsetMetadata
 
-_UNVERIFIED = ProducerStateManagerConfig(transaction_verification_enabled=False)
+UNVERIFIED = ProducerStateManagerConfig(transaction_verification_enabled=False)
 """Who may begin a transaction is the business of Transactions.tla."""
 _NO_PRODUCER = "none"
 _NO_OFFSET = -1
@@ -46,7 +47,7 @@ its own. All requests of the consumer have one."""
 class TransactionalLogSystem(WholeSections, RewindingSystem):
     """A leader's log, and the position of a consumer that reads it in pieces."""
 
-    variables = (
+    variables: tuple[str, ...] = (
         "log",
         "highWatermark",
         "logStart",
@@ -85,9 +86,12 @@ class TransactionalLogSystem(WholeSections, RewindingSystem):
         self._rewinder.forget()
         if self._interruptible:
             self._threads = InterruptibleThreads()
-        self._log = load_replica(_UNVERIFIED, concurrency=self._threads)
+        self._log = self._empty_log()
         self._position = 0
         self._delivered: frozenset[int] = frozenset()
+
+    def _empty_log(self) -> Log:
+        return load_replica(UNVERIFIED, concurrency=self._threads)
 
     def apply(self, action: Action) -> None:
         """Let a producer, the partition or the consumer take one step."""
@@ -155,13 +159,14 @@ class TransactionalLogSystem(WholeSections, RewindingSystem):
         self._log.append_as_leader(MemoryRecords.with_records(Record(b"plain")), _LEADER_EPOCH)
 
     def _append_data(self, name: str) -> None:
-        producer = ProducerInfo(self._ids[name], _EPOCH, self._next_sequence(name))
+        log = self._log
+        producer = ProducerInfo(self._ids[name], _EPOCH, self._next_sequence(log, name))
         batch = RecordBatch.create((Record(b"data"),), producer=producer, is_transactional=True)
-        self._log.append_as_leader(MemoryRecords((batch,)), _LEADER_EPOCH)
+        log.append_as_leader(MemoryRecords((batch,)), _LEADER_EPOCH)
 
-    def _next_sequence(self, name: str) -> int:
+    def _next_sequence(self, log: Log, name: str) -> int:
         """What an election has cut off is sent again."""
-        own = (b for b in self._log.batches() if b.producer.producer_id == self._ids[name])
+        own = (b for b in log.batches() if b.producer.producer_id == self._ids[name])
         return sum(not batch.is_control_batch for batch in own)
 
     def _append_marker(self, name: str, kind: str) -> None:
@@ -181,7 +186,7 @@ class TransactionalLogSystem(WholeSections, RewindingSystem):
         if watermark == self._log.high_watermark:
             self._log.truncate_to(end)
         else:
-            self._log = follower_of(self._log, end, _UNVERIFIED, concurrency=self._threads)
+            self._log = follower_of(self._log, end, UNVERIFIED, concurrency=self._threads)
         self._log.update_high_watermark(watermark)
 
     # ---- the consumer ----------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.systems.shared.transaction.instance import batch_of
+from conformance.systems.shared.transaction.instance import TransactionBatch, batch_of
 from conformance.systems.transaction.parts import (
     NOTHING_PENDING,
     BatchInLog,
@@ -139,3 +139,8 @@ def marker_of(sent: SentMarker, txn: int) -> Value:
 def verification_of(verification: Verification) -> Value:
     """A batch that is being verified."""
     return Fn({"batch": batch_of(verification.batch), "isVerified": verification.is_verified})
+
+
+def verified(batch: TransactionBatch) -> Value:
+    """A batch of which the coordinator has said that the partition is in the transaction."""
+    return Fn({"batch": batch_of(batch), "isVerified": True})

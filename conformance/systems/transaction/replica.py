@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from impl.clock import Clock
 from impl.concurrency import Concurrency, NoConcurrency
-from impl.disk import MemoryDisk
+from impl.disk import Disk, MemoryDisk
 from impl.log import Log
 from impl.log_loader import load_log
 from impl.producer_state.producer_state_manager import ProducerStateManagerConfig
@@ -18,15 +18,22 @@ def load_replica(
     clock: Clock | None = None,
     topic: str = "t",
     concurrency: Concurrency | None = None,
+    *,
+    disk: Disk | None = None,
+    recovery_point: int | None = None,
 ) -> Log:
-    """An empty log; without `concurrency` its locks do nothing."""
+    """The log on a disk, or an empty one; without `concurrency` its locks do nothing.
+
+    With a `recovery_point` the process before has died, and what lies behind it is recovered.
+    """
     return load_log(
         TopicPartition(topic, 0),
         "log",
-        MemoryDisk(),
+        disk or MemoryDisk(),
         ImmediateScheduler(),
         concurrency or NoConcurrency(),
-        had_clean_shutdown=True,
+        recovery_point=recovery_point or 0,
+        had_clean_shutdown=recovery_point is None,
         clock=clock,
         producers=config,
     )
@@ -48,3 +55,10 @@ def follower_of(
         replica.update_high_watermark(leader.log_start_offset)
         replica.maybe_increment_log_start_offset(leader.log_start_offset)
     return replica
+
+
+def truncate_replica(log: Log, end: int) -> None:
+    """Whoever truncates hears of the high watermark with its next fetch."""
+    watermark = log.high_watermark
+    log.truncate_to(end)
+    log.update_high_watermark(watermark)

@@ -245,6 +245,26 @@ class TransactionSteps:
         return lambda *args: step(self._world, *args)
 
 
+class ChosenBatches(TransactionSteps):
+    """With offsets partitions several batches of one epoch wait for the coordinator.
+
+    The network says which of them it is asked about.
+    """
+
+    def choose(self, wanted: Mapping[str, Value]) -> None:
+        """Ask about the batch that is verified there."""
+        verifying = wanted["verifying"]
+        assert isinstance(verifying, frozenset)
+        self._world.preferred = verifying
+
+    def apply(self, action: Action) -> None:
+        """See `TransactionSteps.apply`: a choice is for one step."""
+        try:
+            super().apply(action)
+        finally:
+            self._world.preferred = ()
+
+
 class TransactionSystem(WholeSections, RewindingSystem, TransactionSteps):
     """The same of `impl`."""
 
@@ -270,13 +290,9 @@ class TransactionSystem(WholeSections, RewindingSystem, TransactionSteps):
     # ---- Interruptible ---------------------------------------------------------------------
 
     def make_interruptible(self) -> bool:
-        """From the next reset on brokers have locks at which their steps can be stopped.
-
-        Not where several batches of one epoch wait for the coordinator: which one it verifies is
-        not chosen here, so the way to a state may end in another one.
-        """
-        self._interruptible = not self._settings.offsets_partitions
-        return self._interruptible
+        """From the next reset on brokers have locks at which their steps can be stopped."""
+        self._interruptible = True
+        return True
 
     @property
     def voluntary(self) -> frozenset[str]:
@@ -315,6 +331,10 @@ class TransactionSystem(WholeSections, RewindingSystem, TransactionSteps):
                 pass
             self.restore(before)
         return frozenset(offered)
+
+
+class ChoosingTransactionSystem(ChosenBatches, TransactionSystem):
+    """The same with offsets partitions."""
 
 
 def _nobody(*_args: object) -> StepOrigin:

@@ -45,8 +45,14 @@ _OF_PARTITION = frozenset(
         "Replicate",
     }
 )
-"""Requests to the leader of the partition that the first argument names. It keeps its leader
-meanwhile: Partition, whose lock keeps elections and appends apart, is not here."""
+"""Requests to the leader of the partition that the first argument names."""
+_PARTITION_ELECTIONS = frozenset({"ElectLeader"})
+"""The partition loses that leader. An outage is left out: where a partition has no election, an
+append and its replication are one step of the specification, and two sections here."""
+_APPENDS_OR_VERIFIES = _OF_PARTITION - {"Replicate"}
+"""What an election meets at the leader that was: it ends first, or its record is cut off. The
+lock of Kafka's Partition (leaderIsrUpdateLock) keeps the two apart there, and no follower raises
+the high watermark that has less than the record."""
 
 
 def concurrent(running: Action, between: Action, *, expires: bool = False) -> bool:
@@ -58,12 +64,16 @@ def concurrent(running: Action, between: Action, *, expires: bool = False) -> bo
     names = {running.name, between.name}
     if names <= _SENDER or (names <= _PRODUCER and running.args[0] == between.args[0]):
         return False
-    if names <= _OF_PARTITION:
+    if names <= _OF_PARTITION or _partition_is_elected(names):
         return running.args[0] == between.args[0]
     coordinator = _coordinator(running)
     if coordinator is None:
         return False
     return _is_election(running, between, expires=expires) or coordinator == _coordinator(between)
+
+
+def _partition_is_elected(names: set[str]) -> bool:
+    return bool(names & _PARTITION_ELECTIONS) and bool(names & _APPENDS_OR_VERIFIES)
 
 
 def _coordinator(action: Action) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from conformance.systems.protocol import ActionRefused, Observation
@@ -18,6 +18,7 @@ from conformance.systems.transaction.observation import (
     log_of,
     record_of,
     verification_of,
+    verified,
 )
 from conformance.systems.transaction.partition import PartitionLeader
 from conformance.systems.transaction.parts import (
@@ -28,7 +29,7 @@ from conformance.systems.transaction.parts import (
 )
 from conformance.systems.transaction.settings import TransactionSettings
 from conformance.systems.transaction.state_log import StateLog
-from conformance.tla import make_function
+from conformance.tla import Value, make_function
 from impl.clock import Clock
 from impl.concurrency import Concurrency
 from impl.transaction.transaction_marker_channel_manager import NO_LEADER
@@ -93,6 +94,8 @@ class TransactionWorld:
     ) -> None:
         self.settings = settings
         self.origins: dict[int, StepOrigin] = {}
+        self.preferred: Collection[Value] = ()
+        """Verifications: where several batches wait, those of these are asked about first."""
         self._clock = clock
         self.state, self.brokers, self.partitions = parts.state, parts.brokers, parts.partitions
         self.network = TransactionNetwork(settings.late, self.origins)
@@ -140,13 +143,15 @@ class TransactionWorld:
         return [v.batch for v in self.partitions[partition].verifications if not v.is_verified]
 
     def waiting(self, name: str, partition: str) -> list[TransactionBatch]:
-        """The batches to ask the coordinator about; those of the epoch that it knows come first."""
+        """The batches to ask the coordinator about: those that are preferred come first, then those
+        of the epoch that it knows."""
         known = self.brokers[name].known
         epoch = None if known is None else known.current.producer_epoch
         waiting = self.unverified(partition)
         if not waiting:
             raise ActionRefused(f"{partition} verifies nothing")
-        return sorted(waiting, key=lambda batch: (batch.epoch != epoch, batch))
+        later = {batch: verified(batch) not in self.preferred for batch in waiting}
+        return sorted(later, key=lambda batch: (later[batch], batch.epoch != epoch, batch))
 
     def is_acknowledged(self, batch: TransactionBatch) -> bool:
         """Whether the batch is in the log and replicated."""

@@ -18,14 +18,17 @@ from tests.kafka_needed import jars_or_skip
 pytestmark = pytest.mark.tlc
 
 NEWEST = "4.4.0"
-MODELS = ["log", "log-deletions", "log-elections"]
+MODELS = ["log", "log-deletions", "log-elections", "log-restarts", "log-expiry-truncation"]
 OLDER = ["3.9.1", "4.0.0", "4.3.1"]
 """Scala's log; Scala's beside a Java class of that name; a consumer that drains its fetches."""
 
 
 @pytest.mark.parametrize(
     ("model", "version"),
-    [*((model, NEWEST) for model in MODELS), *(("log-elections", older) for older in OLDER)],
+    [
+        *((model, NEWEST) for model in MODELS),
+        *((model, older) for model in ("log-elections", "log-restarts") for older in OLDER),
+    ],
 )
 def test_random_walks_agree(context: Context, model: str, version: str) -> None:
     jars_or_skip(version)

@@ -122,6 +122,8 @@ EXTENDED = {
     "TransactionErrors": "Transactions",
     "TransactionExpiry": "Transactions",
     "TransactionProducerIds": "Transactions",
+    "TransactionalLogExpiry": "TransactionalLog",
+    "TransactionalLogRestarts": "TransactionalLog",
     "TransactionsAtPort": "Transactions",
 }
 """A root that takes the steps of another one as they are: what breaks a formula there is enough."""

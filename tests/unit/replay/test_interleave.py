@@ -17,10 +17,12 @@ from conformance.modelcheck.graph import StateGraph, StateTable
 from conformance.replay import interruptions
 from conformance.replay.engine import Driver, run_path
 from conformance.replay.interleave import (
+    InterruptedChoosingSystem,
     InterruptedSystem,
     SerialOrders,
     action_text,
     interrupted,
+    interrupted_system,
     parts,
     together,
 )
@@ -236,6 +238,42 @@ def test_where_a_step_goes_over_many_objects_every_entry_is_judged_for_itself() 
 
     assert allowed(Counter()) == {(2, 1, 1), (2, 2, 2)}
     assert allowed(OneByOne()) == {(2, 1, 1), (2, 2, 2), (2, 1, 2), (2, 2, 1)}
+
+
+class Mortal(Counter):
+    """Two is the death of the process that takes One; Stop says what it leaves half done."""
+
+    def midway(self, running: Action, between: Action) -> tuple[Action, ...]:
+        return (between, STOP) if (running, between) == (ONE, TWO) else ()
+
+
+def test_a_process_that_dies_in_a_step_does_not_go_on_with_it() -> None:
+    def allowed(running: Action, between: Action) -> set[State]:
+        system = InterruptedSystem(Mortal())
+        orders = SerialOrders(GraphOracle(GRAPH), system)
+        (start,) = orders.initial_states()
+        return set(orders.successors(start, interrupted(running, 1, between)))
+
+    states = [GraphOracle(GRAPH).state(number) for number in range(5)]
+    done, dead, half_done = states[3], states[2], states[4]
+    assert allowed(ONE, TWO) == {done, dead, half_done}
+    assert allowed(TWO, ONE) == {done}
+
+
+class Obedient(Counter):
+    """It goes where it is told to."""
+
+    def choose(self, wanted: Mapping[str, Value]) -> None:
+        self.chosen = dict(wanted)
+
+
+def test_a_system_is_told_how_to_choose_on_its_way() -> None:
+    obedient = Obedient()
+    system = interrupted_system(obedient)
+    assert isinstance(system, InterruptedChoosingSystem)
+    system.choose({"x": 2})
+    assert obedient.chosen == {"x": 2}
+    assert not isinstance(interrupted_system(Counter()), InterruptedChoosingSystem)
 
 
 def test_a_system_without_interruptions_is_told_what_it_lacks() -> None:

@@ -27,7 +27,7 @@ METHODS, FIELDS = 30, 15
 
 def test_every_capability_is_known_here() -> None:
     assert {"Offers", "Patient", "Snapshots", "Distant", "Deviating", "Tolerant"} <= OPTIONAL
-    assert len(OPTIONAL) == 22
+    assert len(OPTIONAL) == 23
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda one: str(one.relative_to(ROOT)))
@@ -74,6 +74,7 @@ def test_what_a_plain_system_lacks_has_a_value_that_changes_nothing() -> None:
     plain = Capabilities(Plain())
     assert (plain.offers, plain.patient, plain.snapshots) == (None, None, None)
     assert (plain.interruptible, plain.looping, plain.tolerant) == (None, None, None)
+    assert plain.dies_midway is None
     assert (plain.repeats, plain.longest_call) == (False, 0.0)
     assert plain.may_lack == plain.in_entries == frozenset()
     assert plain.innermost is plain.system

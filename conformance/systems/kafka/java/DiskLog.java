@@ -34,21 +34,38 @@ final class DiskLog {
 
   /** The same of a topic with settings of its own. */
   static Object load(File directory, Time clock, boolean clean, boolean verifies, Object config) {
+    return load(directory, clock, clean, verifies, config, 0);
+  }
+
+  /** The log of a process that has died: what lies before the recovery point is not read again. */
+  static Object recovered(File directory, Time clock, long recoveryPoint) {
+    return load(directory, clock, false, false, CONFIG, recoveryPoint);
+  }
+
+  private static Object load(
+      File directory, Time clock, boolean clean, boolean verifies, Object config, long recovered) {
     Map<Class<?>, Object> known =
         Map.of(File.class, directory, Time.class, clock, config.getClass(), config);
     List<Object> booleans = new ArrayList<>(List.of(clean));
+    List<Object> longs = new ArrayList<>(List.of(0L, recovered));
     String scala = "kafka.log.UnifiedLog"; // up to 4.0
     if (Kafka.exists(scala)) {
       return Kafka.wireCall(
-          Kafka.companion(scala), "apply", type -> argument(type, known, booleans, verifies));
+          Kafka.companion(scala), "apply", type -> argument(type, known, booleans, longs, verifies));
     }
     Class<?> java = Kafka.type(PACKAGE + "UnifiedLog");
-    return Kafka.wireStatic(java, "create", type -> argument(type, known, booleans, verifies));
+    return Kafka.wireStatic(
+        java, "create", type -> argument(type, known, booleans, longs, verifies));
   }
 
-  /** The first boolean says whether the last shutdown was clean; the others are about features. */
+  /** The first boolean says whether the last shutdown was clean, the others are about features; the
+   * first number where the log begins, the second one the recovery point. */
   private static Object argument(
-      Type type, Map<Class<?>, Object> known, List<Object> booleans, boolean verifies) {
+      Type type,
+      Map<Class<?>, Object> known,
+      List<Object> booleans,
+      List<Object> longs,
+      boolean verifies) {
     Class<?> raw = Kafka.raw(type);
     if (known.containsKey(raw)) {
       return known.get(raw);
@@ -57,7 +74,7 @@ final class DiskLog {
       return booleans.isEmpty() ? false : booleans.remove(0);
     }
     if (raw == long.class) {
-      return 0L; // where the log begins, and from where on a crash is recovered
+      return longs.isEmpty() ? 0L : longs.remove(0);
     }
     if (raw == int.class) {
       return EXPIRATION_MS; // time-outs and intervals of tasks that never run

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from conformance.systems.protocol import ActionRefused, Interruptible, Snapshots
+from conformance.systems.protocol import ActionRefused, Choosing, Interruptible, Snapshots
 from conformance.systems.transaction import TransactionSystem, create
 from conformance.systems.transaction.step_clock import StepClock
 from conformance.systems.transaction.threads import concurrent, in_parts
@@ -81,10 +81,26 @@ def test_it_offers_what_the_harness_can_use() -> None:
         assert isinstance(system, capability)
 
 
-def test_where_several_batches_wait_for_the_coordinator_nothing_is_interrupted() -> None:
-    system = create({**CONSTANTS, "OffsetsPartitions": frozenset({"p"})})
-    assert isinstance(system, TransactionSystem)
-    assert not system.make_interruptible()
+@pytest.mark.parametrize("sequence", [0, 1])
+def test_the_coordinator_is_asked_about_the_batch_that_is_chosen(sequence: int) -> None:
+    path = """BeginTransaction a, SendBatch a p, SendBatch a p, StartVerification p 1 0,
+    StartVerification p 1 1, AddPartitionOfLeader c1 p, AcknowledgeAppend c1 1"""
+    system = after(path, OffsetsPartitions=frozenset({"p"}))
+    assert isinstance(system, Choosing)
+    batches = system.observe()["verifying"]
+    assert isinstance(batches, frozenset)
+    batch = {
+        v["batch"]["sequence"]: v["batch"]
+        for v in batches
+        if isinstance(v, Fn) and isinstance(v["batch"], Fn)
+    }
+    chosen = Fn({"batch": batch[sequence], "isVerified": True})
+
+    system.choose({"verifying": frozenset({chosen})})
+    system.apply(action("Verify c1 p"))
+
+    other = Fn({"batch": batch[1 - sequence], "isVerified": False})
+    assert system.observe()["verifying"] == {chosen, other}
 
 
 def test_a_request_stands_still_at_each_lock_that_kafka_takes() -> None:
@@ -174,6 +190,9 @@ def test_markers_of_an_earlier_term_arrive_only_if_markers_may_be_late() -> None
         ("AppendBatch p 1 0", "WriteMarker p 1 1", True),
         ("AppendBatch p 1 0", "WriteMarker q 1 1", False),
         ("AppendBatch p 1 0", "StopLeader p", False),
+        ("ElectLeader p 0", "WriteMarker p 1 1", True),
+        ("ElectLeader p 0", "WriteMarker q 1 1", False),
+        ("ElectLeader p 0", "Replicate p", False),
         ("AppendBatch p 1 0", "HandleEndTxn c1 1 TRUE", False),
         ("SendBatch a p", "HandleEndTxn c1 1 TRUE", False),
     ],

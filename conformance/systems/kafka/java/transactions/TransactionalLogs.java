@@ -46,9 +46,24 @@ final class TransactionalLogs {
       case "log_view" -> {
         return view();
       }
-      default -> throw new IllegalArgumentException("no command is called " + name);
+      case "log_stored_view" -> {
+        return "[" + view() + "," + stored().view() + "]";
+      }
+      case "log_expire" -> expire();
+      case "log_expiry_view" -> {
+        return "[" + view() + "," + known() + "]";
+      }
+      default -> log = stored().run(name, command, this);
     }
     return "null";
+  }
+
+  private StoredLog stored() {
+    return new StoredLog(log, directory(), clock);
+  }
+
+  private File directory() {
+    return new File(folder, "leader-" + leaders + "/t-0");
   }
 
   /** An empty log, and a consumer at its start. */
@@ -64,7 +79,8 @@ final class TransactionalLogs {
 
   /** Each leader has a disk of its own. Who may begin a transaction is the coordinator's business. */
   private Object load() {
-    return DiskLog.load(new File(folder, "leader-" + leaders++ + "/t-0"), clock, true, false);
+    leaders++;
+    return DiskLog.load(directory(), clock, true, false);
   }
 
   // ---- the partition -----------------------------------------------------------------------
@@ -73,7 +89,7 @@ final class TransactionalLogs {
     TransactionRecords.appendAsLeader(log, records, origin, TransactionRecords.UNVERIFIED, 0);
   }
 
-  private void appendData(int producer) {
+  void appendData(int producer) {
     append(TransactionRecords.data(producer, EPOCH, nextSequence(producer), VALUE), "CLIENT");
   }
 
@@ -86,7 +102,7 @@ final class TransactionalLogs {
             .count();
   }
 
-  private void appendMarker(int producer, String kind) {
+  void appendMarker(int producer, String kind) {
     boolean commits = kind.equals("Committed");
     long now = clock.milliseconds();
     append(TransactionRecords.marker(producer, EPOCH, 0, commits, now), "COORDINATOR");
@@ -100,6 +116,12 @@ final class TransactionalLogs {
             type == long.class
                 ? (Object) offset
                 : Kafka.getStatic(Kafka.raw(type), "ClientRecordDeletion"));
+  }
+
+  /** All were silent for as long as a partition remembers them. */
+  private void expire() {
+    clock.sleep(DiskLog.EXPIRATION_MS);
+    Kafka.call(log, "removeExpiredProducers", clock.milliseconds());
   }
 
   /** A replica leads that has appended as a follower; or, where no watermark lags, one that has had
@@ -198,6 +220,12 @@ final class TransactionalLogs {
       out.writeEndArray();
     }
     out.writeEndArray();
+  }
+
+  /** The producers that the log knows. */
+  private String known() {
+    Object manager = Kafka.call(log, "producerStateManager");
+    return Kafka.map(Kafka.call(manager, "activeProducers")).keySet().toString();
   }
 
   /** [producer, first, last] each. */
