@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
-import io
 import os
 import re
 import signal
@@ -21,7 +20,9 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
 from conformance import __version__
+from conformance.cli.streams import configure_encodings, drop_output, open_standard_streams
 from conformance.errors import ExitCode, UserError
+from conformance.files import tells_of_no_space
 from conformance.modelcheck.cache import cache_dir
 
 COMMANDS = {
@@ -266,10 +267,8 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 def run() -> None:
     """Run a command: every way out has its documented exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # Not every terminal's encoding has a story's signs; a verdict must not depend on it.
-            stream.reconfigure(errors="backslashreplace")
+    open_standard_streams()
+    configure_encodings()
     # Where Hypothesis would keep what it learns of the code that it runs: in the user's folder.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache_dir() / "hypothesis"))
     try:
@@ -278,16 +277,18 @@ def run() -> None:
         sys.stderr.flush()
     except BrokenPipeError:
         code = ExitCode.READER_GONE
-        # What is still buffered goes nowhere, or Python's exit would complain about it.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in (sys.__stdout__, sys.__stderr__):
-            if stream is not None:
-                os.dup2(nowhere, stream.fileno())
+        drop_output()
+    except OSError as error:
+        code = ExitCode.USAGE
+        print(f"kconform: the output cannot be written: {error.strerror}.", file=sys.stderr)
+        drop_output()
     sys.exit(code)
 
 
 def _exit_code() -> str | int | None:
-    """Run the command. Raises BrokenPipeError if the output's reader is gone."""
+    """Run the command. Raises OSError if its output cannot be written: the reader is gone (then a
+    BrokenPipeError), or the disk is full.
+    """
     try:
         app()  # ends in SystemExit: with 2 for a wrong option, with 130 for an interrupt
     except SystemExit as ended:
@@ -297,6 +298,10 @@ def _exit_code() -> str | int | None:
         return ended.code
     except BrokenPipeError:
         raise
+    except OSError as error:
+        if tells_of_no_space(str(error)):  # of the output: the session has told of files
+            raise
+        return _internal_error()
     except Exception:  # noqa: BLE001  the last resort: a fault of our own, shown in full
         return _internal_error()
     return ExitCode.PASS

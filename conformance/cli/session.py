@@ -16,6 +16,7 @@ import msgspec
 from rich.console import Console
 
 from conformance import __version__
+from conformance.cli.endings import endings_seen
 from conformance.config import Settings, load_settings
 from conformance.errors import INTERRUPTED, ExitCode, UserError
 from conformance.events import Emit, JsonValue
@@ -115,7 +116,7 @@ def session(
     started = time.monotonic()
     console = _Console(stderr=as_json, highlight=False)
     try:
-        with Terminal(console) as terminal:
+        with endings_seen(), Terminal(console) as terminal:
             collector = Collector(terminal)
             settings = load_settings(Path.cwd())
             use_newest_tlc(tell=terminal.line)

@@ -183,10 +183,21 @@ class _Lanes:
         rows = self._sends
         if not len(rows):
             return
-        follows = ~firsts(self.lane[rows])
         before = rows[np.maximum(np.arange(len(rows)) - 1, 0)]
+        follows = ~firsts(self.lane[rows])
+        follows &= (self.order[before] == self.order[rows]) | ~self._unordered(rows)
         self.after[rows[follows]] = self.offset[before[follows]]
         self.before[rows[follows]] = self.order[before[follows]]
         began, ended = self.start[rows], self.time[before]
         answered = (began != NO_TIME) & (ended != NO_TIME) & (began >= ended)
         self.within[rows] = (self.order[before] == self.order[rows]) | ~answered
+
+    def _unordered(self, rows: Array) -> Array:
+        """Of each of the rows, whether nobody knows the order of its process's operations."""
+        timelines = (self._context.timelines.get(process) for process in self._processes)
+        codes = [
+            code
+            for code, known in enumerate(timelines)
+            if known is not None and not known.is_ordered
+        ]
+        return np.isin(self.lane[rows] // len(self._keys), codes)

@@ -116,6 +116,8 @@ class Timeline:
     by_key: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     loose: tuple[tuple[int, int], ...] = ()
     """From order to order (excluded): it may begin anew at any operation."""
+    is_ordered: bool = True
+    """Whether the order of its operations is known: not of a process of two files at one time."""
 
 
 @dataclass(slots=True)
@@ -350,7 +352,7 @@ def _timelines(
     result: dict[str, Timeline] = {}
     for process, parts in spans.items():
         if process in mixed:
-            result[process] = Timeline(loose=((-1, _EVER),))
+            result[process] = Timeline(loose=((-1, _EVER),), is_ordered=False)
             continue
         unread = _within(of_nobody, {block.file.number for block, _ in parts})
         own = sorted(by_process.get(process, ()), key=lambda event: event.order)

@@ -116,6 +116,41 @@ def test_nobody_reads_what_a_user_did_wrong() -> None:
     assert process.returncode == 141
 
 
+def ended_in_shell(command: str) -> tuple[int, str]:
+    """The exit code of a command with redirections, and the rest of its standard error."""
+    line = f'"$0" -m conformance.cli {command}'
+    ended = subprocess.run(
+        ["/bin/sh", "-c", line, sys.executable],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        cwd=FOLDER,
+    )
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(f"check {MODEL}", 0), (f"check {MODEL} --json", 0), ("check nowhere", 2), ("--version", 0)],
+)
+def test_a_stream_that_is_closed_changes_no_verdict(command: str, code: int, closed: str) -> None:
+    ended, told = ended_in_shell(f"{command} {closed}")
+    assert "Traceback" not in told
+    assert ended == code
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only some systems have /dev/full")
+@pytest.mark.parametrize("command", [f"check {MODEL}", f"check {MODEL} --json", "--version"])
+def test_an_output_that_takes_nothing_is_no_verdict(command: str) -> None:
+    code, told = ended_in_shell(f"{command} >/dev/full")
+    assert "Traceback" not in told
+    assert "Exception ignored" not in told
+    assert os.strerror(28) in told or "is full" in told
+    assert code == 2
+
+
 NEVER = """---- MODULE Never ----
 VARIABLE x
 Init == x = "grün"

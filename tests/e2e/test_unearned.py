@@ -190,3 +190,23 @@ def test_random_walks_of_a_named_model_need_not_take_what_its_suite_takes(tmp_pa
     assert gated.returncode == ExitCode.PASS, gated.stdout
     assert audited.returncode == ExitCode.INCONCLUSIVE, audited.stdout
     assert "never fired" in audited.stdout
+
+
+@pytest.mark.parametrize("command", ["replay", "explore", "record"])
+def test_a_system_that_ends_its_process_diverges_where_there_is_one_process(
+    project: Path, command: str
+) -> None:
+    ending(project, apply="os._exit(0)")
+    ended = run(project, *COMMANDS[command])
+    assert ended.returncode == ExitCode.FAIL, ended.stdout + ended.stderr
+    assert "SystemExit: 0" in ended.stdout
+
+
+def test_a_thread_that_ends_the_process_gives_no_verdict(project: Path) -> None:
+    thread = (
+        "import threading; t = threading.Thread(target=os._exit, args=(0,)); t.start(); t.join()"
+    )
+    ending(project, apply=thread)
+    ended = run(project, *COMMANDS["replay"])
+    assert ended.returncode == ExitCode.USAGE, ended.stdout + ended.stderr
+    assert "A thread of the system ended the process (os._exit: 0)" in ended.stderr

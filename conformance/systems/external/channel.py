@@ -156,6 +156,10 @@ class AdapterChannel:
         """The answers of a line, held against the protocol."""
         try:
             reply = _decode(line)
+        except RecursionError:
+            raise self._broken(
+                f"wrote an answer that is nested too deep: {excerpt(line)}"
+            ) from None
         except msgspec.MsgspecError as error:
             raise self._broken(f"wrote what is no answer ({error}): {excerpt(line)}") from None
         if reply.id != number:

@@ -176,3 +176,10 @@ def test_channels_are_lent_to_one_at_a_time_and_all_end_together() -> None:
     assert channels.borrow("a", opener) is not first
     channels.close()
     assert [one.ended for one in started] == [["hung up", "closed"]] * 3
+
+
+def test_an_answer_that_is_nested_too_deep_is_the_adapters_fault() -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    channel, _ = channel_of(lambda number: f'{{"id": {number}, "answers": [{{"ok": {deep}}}]}}')
+    with pytest.raises(SystemFailed, match="nested too deep"):
+        channel.call([LOOK])
