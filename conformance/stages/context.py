@@ -33,7 +33,7 @@ from conformance.stages.fetch import fetch
 from conformance.stages.held import compared_model
 from conformance.stages.overridden import with_deviations
 from conformance.stages.presence import BenchMaker, PresenceRecord, follow
-from conformance.systems.capabilities import FactoryCapabilities
+from conformance.systems.capabilities import Capabilities, FactoryCapabilities
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import State, Value, find_tools
 from conformance.verdict import Verdict
@@ -403,11 +403,24 @@ def reason_against(path: str, prepared: PreparedModel) -> str:
         return str(error)
     try:
         Boundary(system, prepared.spec.variables)
+        return _no_actions(system, prepared)
     except UserError as error:
         return str(error)
     finally:
         close(system)
-    return ""
+
+
+def _no_actions(system: SystemUnderTest, prepared: PreparedModel) -> str:
+    """What `offerable` names that the specification lacks: no step of it would be compared."""
+    offers = Capabilities(system).offers
+    names = sorted(offers.offerable) if offers is not None else []
+    unknown = [name for name in names if prepared.module.operator(name) is None]
+    if not unknown:
+        return ""
+    return (
+        f"its `offerable` names {', '.join(unknown)}, which {prepared.model.spec} does not define, "
+        "so such a step would be compared with nothing: name actions of the specification there"
+    )
 
 
 def _not_of_ours(path: str, specification: str) -> str:

