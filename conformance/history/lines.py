@@ -174,6 +174,13 @@ def _list(parsed: dict[str, object], name: str) -> Iterator[dict[str, object]]:
     yield from (item for item in items if isinstance(item, dict)) if isinstance(items, list) else ()
 
 
+_NEEDED = {"poll": "polled", "fetch": "fetched"}
+"""What an operation that went well must list, if only as []: a misspelled name would be nothing.
+
+What is sent or committed the line of its beginning may have.
+"""
+
+
 def _in_form(table: pa.Table) -> bool:
     """Whether each line has what it needs, which Arrow does not check."""
     for name in ("process", "type", "f"):
@@ -190,6 +197,11 @@ def _in_form(table: pa.Table) -> bool:
             return False
         lowest = pc.min(offsets).as_py()
         if lowest is not None and lowest < 0:
+            return False
+    ok = pc.equal(table.column("type"), "ok")
+    for name, listed in _NEEDED.items():
+        empty = pc.and_(pc.equal(table.column("f"), name), table.column(listed).is_null())
+        if pc.any(pc.and_(ok, empty)).as_py():
             return False
     return not any(pc.list_flatten(table.column(name)).null_count for name in ("assigned", "moved"))
 
@@ -209,7 +221,7 @@ def _one_by_one(data: bytes, first: int, *, cut: bool) -> LineBlock:
         if not line.strip():
             continue
         try:
-            operation = msgspec.convert(load_json(line), LoggedOperation)
+            operation = _understood(load_json(line))
         except (msgspec.ValidationError, DataError) as error:
             last = cut and place == len(lines) - 1
             why = "the file ends amid it" if last else str(error)
@@ -220,6 +232,17 @@ def _one_by_one(data: bytes, first: int, *, cut: bool) -> LineBlock:
         numbers.append(first + place)
     table = pa.Table.from_pylist(rows, LINES)
     return LineBlock(table, numbers, tuple(bad), dict(reasons))
+
+
+def _understood(line: object) -> LoggedOperation:
+    """The operation of a line. ValidationError for one that lacks what it needs."""
+    operation = msgspec.convert(line, LoggedOperation)
+    needed = _NEEDED.get(operation.f) if operation.type == "ok" else None
+    if needed is not None and getattr(operation, needed) is None:
+        raise msgspec.ValidationError(
+            f"Object missing required field `{needed}` of a {operation.f} that is ok"
+        )
+    return operation
 
 
 def as_row(operation: LoggedOperation) -> dict[str, object]:
