@@ -139,10 +139,11 @@ def _declarations(
             f"{error}. They name variables, in a tuple, before anything runs."
         ) from error
     if isinstance(declared, str) or not isinstance(declared, Sequence) or not declared:
+        what = "is no tuple" if declared else "names no variable, so nothing would be compared"
         raise UserError(
-            f"The adapter's `variables` ({where}) is {reprlib.repr(declared)}: it names no "
-            "variable, so nothing would be compared. Name there, in a tuple, the variables of the "
-            f"specification that `observe` shows: {', '.join(variables)}."
+            f"The adapter's `variables` ({where}) is {reprlib.repr(declared)}: it {what}. Name "
+            "there, in a tuple, the variables of the specification that `observe` shows: "
+            f"{', '.join(variables)}."
         )
     unknown = [str(name) for name in declared if name not in variables]
     if unknown:

@@ -155,7 +155,8 @@ def test_an_observation_is_looked_at_once_and_any_other_mapping_each_time() -> N
 DECLARED: list[tuple[object, str]] = [
     ((), "names no variable, so nothing would be compared"),
     ([], "names no variable"),
-    ("log", "names no variable"),
+    ("log", "is no tuple"),
+    (frozenset({"log"}), "is no tuple"),
     (None, "names no variable"),
     (("log", "lag"), "observes lag, which the spec does not declare"),
 ]
