@@ -130,9 +130,6 @@ RunLateTimeout(b, m) ==
 -------------------------------------------------------------------------------
 TimedInit == Init /\ timers = [b \in Brokers |-> NoSessions] /\ heard = <<>>
 
-\* At most, in any release: a member, topics, an epoch, three of targets, what the member has.
-RecordsOfWrite == 7
-
 TimedNext ==
   \/ \E b \in Brokers, kind \in Kinds, result \in AppendResults : Operate(b, kind, result)
   \/ \E b \in Brokers, result \in AppendResults : Flush(b, result)

@@ -213,6 +213,9 @@ GroupCompactions(records) ==
       gone == {n \in DOMAIN records : records[n].value.value = Tombstone}
   IN  CleanedLogs(records, keys, gone, Starts(records), BatchEnds(records))
 
+\* At most, in any release: a member, topics, an epoch, three of targets, what the member has.
+RecordsOfGroupWrite == 7
+
 TypeOK ==
   /\ RuntimeTypeOK
   /\ \A b \in Brokers : shard[b].memory.kind \in {"None", "Simple", "Classic", "Consumer"}

@@ -523,12 +523,14 @@ Init ==
   /\ shard = [b \in Brokers |-> FreshShard] /\ listener = [b \in Brokers |-> NoListener]
   /\ answers = <<>> /\ writes = <<>>
 
+RecordsOfWrite == 2   \* at most; a shard whose operations write more says so
+
 Next ==
   \/ \E b \in Brokers, kind \in Kinds, result \in AppendResults \union LaterResults :
        Write(b, kind, result)
   \/ \E b \in Brokers, result \in AppendResults : FlushBatch(b, result)
   \/ \E w \in 1..MaxWrites : TimeOut(w)
-  \/ \E b \in Brokers, offset \in 1..(2 * MaxWrites) : AdvanceWatermark(b, offset)
+  \/ \E b \in Brokers, offset \in 1..(RecordsOfWrite * MaxWrites) : AdvanceWatermark(b, offset)
   \/ \E b \in Brokers : Replicate(b)
   \/ \E b \in Brokers : ApplyWatermark(b)
   \/ \E b \in Brokers : Elect(b)
@@ -545,7 +547,7 @@ Spec == Init /\ [][Next]_vars
 Fairness ==
   /\ \A b \in Brokers :
        /\ WF_vars(\E result \in AppendResults : FlushBatch(b, result))
-       /\ WF_vars(\E offset \in 1..(2 * MaxWrites) : AdvanceWatermark(b, offset))
+       /\ WF_vars(\E offset \in 1..(RecordsOfWrite * MaxWrites) : AdvanceWatermark(b, offset))
        /\ WF_vars(Replicate(b))
        /\ WF_vars(ApplyWatermark(b))
        /\ WF_vars(RunRole(b))
