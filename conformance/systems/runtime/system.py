@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from conformance.errors import UserError
-from conformance.systems.protocol import ActionRefused, Observation, step_of
+from conformance.systems.protocol import Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem
+from conformance.systems.runtime.elections import Elections
 from conformance.systems.runtime.groups import CoordinatedGroup
 from conformance.systems.runtime.observation import (
     RuntimeBroker,
@@ -40,7 +41,6 @@ from impl.coordinator.coordinator_shard import CoordinatorResult, CoordinatorSha
 from impl.coordinator.timeline import SnapshotRegistry
 from impl.errors import Errors
 
-_NO_BROKER = "none"
 _PRODUCER_EPOCH = 0
 _OF_BROKERS: Mapping[str, Callable[[RuntimeBroker], Value]] = {
     "log": log_of,
@@ -88,12 +88,12 @@ class RuntimeSystem(RewindingSystem):
             "FlushBatch": self._flush,
             "TimeOut": self._time_out,
             "AdvanceWatermark": lambda b, offset: self._of(b).replica.advance_watermark(offset),
-            "Replicate": self._replicate,
+            "Replicate": lambda b: self._elections.replicate(b),
             "ApplyWatermark": lambda b: self._of(b).events.run("HighWatermarkUpdate"),
-            "Elect": self._elect,
-            "DeleteTopic": self._delete_topic,
-            "RunRole": self._run_role,
-            "CompleteLoad": self._complete_load,
+            "Elect": lambda b: self._elections.elect(b),
+            "DeleteTopic": lambda: self._elections.delete_topic(),
+            "RunRole": lambda b: self._elections.run_role(b),
+            "CompleteLoad": lambda b, epoch: self._elections.complete_load(b, epoch),
         }
         self._rewinder = Rewinder(self, apart=(self._actions,))
 
@@ -104,9 +104,9 @@ class RuntimeSystem(RewindingSystem):
         self._rewinder.forget()
         self._clock = MockClock(0)
         self._shard = self._make_shard(self._clock)
-        self._leader, self._epoch, self._deleted = _NO_BROKER, 0, False
         self._answers: list[str] = []
         self._brokers = {name: self._broker(name) for name in self._names}
+        self._elections = Elections(self._brokers)
 
     @staticmethod
     def _shard_maker(constants: Mapping[str, Value], max_batch: int) -> ShardMaker:
@@ -133,9 +133,9 @@ class RuntimeSystem(RewindingSystem):
         """The observed variables as the objects have them now."""
         return Observation(
             {
-                "leader": self._leader,
-                "epoch": self._epoch,
-                "deleted": self._deleted,
+                "leader": self._elections.leader,
+                "epoch": self._elections.epoch,
+                "deleted": self._elections.is_deleted,
                 "answers": tuple(self._answers),
                 **{name: self._by_broker(value) for name, value in _OF_BROKERS.items()},
             }
@@ -220,43 +220,3 @@ class RuntimeSystem(RewindingSystem):
         broker = next(b for b in self._brokers.values() if b.timer.has(number))
         broker.timer.fire(number)
         broker.events.run("OperationTimeout")
-
-    # ---- replication, elections --------------------------------------------------------------
-
-    def _replicate(self, follower: str) -> None:
-        self._of(follower).replica.fetch_from(self._of(self._leader).replica)
-
-    def _elect(self, name: str) -> None:
-        former, self._leader = self._leader, name
-        self._epoch += 1
-        for other, broker in self._brokers.items():
-            if other != name:
-                broker.replica.follow()
-        if former not in {name, _NO_BROKER}:
-            self._resign(self._of(former), self._epoch)
-        elected = self._of(name)
-        elected.replica.lead(self._epoch)
-        elected.runtime.schedule_load_operation(self._epoch)
-        elected.roles.append((True, self._epoch))
-
-    def _resign(self, broker: RuntimeBroker, epoch: int | None) -> None:
-        broker.runtime.schedule_unload_operation(epoch)
-        broker.roles.append((False, epoch or 0))
-
-    def _delete_topic(self) -> None:
-        self._deleted = True
-        for broker in self._brokers.values():
-            broker.replica.delete()
-        self._resign(self._of(self._leader), None)
-
-    def _run_role(self, name: str) -> None:
-        broker = self._of(name)
-        if not broker.roles:
-            raise ActionRefused(f"{name} has no election to handle")
-        load, _ = broker.roles.pop(0)
-        broker.events.run("Load" if load else "Unload")
-
-    def _complete_load(self, name: str, epoch: int) -> None:
-        broker = self._of(name)
-        broker.loads.end(epoch)
-        broker.events.run("CompleteLoad")
