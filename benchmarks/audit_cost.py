@@ -76,9 +76,9 @@ def _audit(path: Path, way: str, model: str) -> Cost:
 @contextlib.contextmanager
 def _workers(way: str, steps: int) -> Iterator[Any]:
     if find_spec("conformance.workers") is None:
-        # A checkout of the commit before runs this file too: its session lay there. Here the module
-        # does not exist, so that mypy finds no types.
-        from conformance.audit.session import (  # type: ignore[import-untyped]  # it is gone
+        # A checkout of an older commit (`--against`) runs this file too: its session lay there.
+        # Here the module does not exist, so that mypy finds no types.
+        from conformance.audit.session import (  # type: ignore[import-untyped]  # of the checkout
             spark_session as before,
         )
 

@@ -175,9 +175,8 @@ def _list(parsed: dict[str, object], name: str) -> Iterator[dict[str, object]]:
 
 
 _NEEDED = {"poll": "polled", "fetch": "fetched"}
-"""What an operation that went well must list, if only as []: a misspelled name would be nothing.
-
-What is sent or committed the line of its beginning may have.
+"""By operation, the list that its line needs if it went well, if only as []: one with a misspelled
+name would be none. Sends and commits need none here: the line of their beginning may have it.
 """
 
 

@@ -51,7 +51,6 @@ def overridden_operators(prepared: PreparedModel) -> tuple[str, ...]:
 def idle_overrides(
     prepared: PreparedModel,
     counterexample: Sequence[Step] = (),
-    most: int = MOST_STATES,
     *,
     known_states: int = 0,
 ) -> tuple[str, ...]:
@@ -60,10 +59,11 @@ def idle_overrides(
     An override that a checked formula depends on is none of them, nor is one without which a step
     of the counterexample is not taken. Of a mutant the mutated operator alone is looked at: what
     it inherits is looked at in the model that it extends. The search ends at the first
-    difference; all searches together meet `most` states, and what comes later is not named. The
-    model has at least `known_states`: equal sides have as many each, so where both cannot fit into
-    `most`, no search is begun.
+    difference; all searches together meet MOST_STATES, and what comes later is not named. The
+    model has at least `known_states`: equal sides have as many each, so no search begins for which
+    both are too many.
     """
+    most = MOST_STATES
     overridden = overridden_operators(prepared)
     mutated = {prepared.model.mutant}.intersection(overridden)
     with_all = cache(lambda: bound_again(bounds_only(prepared.model), prepared.module).spec)

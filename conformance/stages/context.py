@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ from conformance.stages.held import compared_model
 from conformance.stages.overridden import with_deviations
 from conformance.stages.presence import BenchMaker, PresenceRecord, follow
 from conformance.systems.capabilities import Capabilities, FactoryCapabilities
-from conformance.systems.protocol import SystemUnderTest
+from conformance.systems.protocol import SystemUnderTest, raised_by_systems
 from conformance.tla import State, Value, find_tools
 from conformance.verdict import Verdict
 
@@ -411,15 +412,24 @@ def reason_against(path: str, prepared: PreparedModel) -> str:
 
 
 def _no_actions(system: SystemUnderTest, prepared: PreparedModel) -> str:
-    """What `offerable` names that the specification lacks: no step of it would be compared."""
-    offers = Capabilities(system).offers
-    names = sorted(offers.offerable) if offers is not None else []
-    unknown = [name for name in names if prepared.module.operator(name) is None]
+    """Why what the system offers would not be compared; empty if it would, or if it offers nothing.
+
+    A name in `offerable` that is no action of the specification is enabled nowhere.
+    """
+    try:
+        offers = Capabilities(system).offers
+        declared: object = frozenset() if offers is None else offers.offerable
+    except raised_by_systems() as error:
+        return f"its `offerable` raised {type(error).__name__}: {error}"
+    if not isinstance(declared, frozenset | set):
+        return f"its `offerable` is {reprlib.repr(declared)}: make it a frozenset of names"
+    unknown = sorted(str(name) for name in declared if name not in prepared.spec.all_kinds)
     if not unknown:
         return ""
     return (
-        f"its `offerable` names {', '.join(unknown)}, which {prepared.model.spec} does not define, "
-        "so such a step would be compared with nothing: name actions of the specification there"
+        f"its `offerable` names {', '.join(unknown)}, which is no action of "
+        f"{prepared.model.spec} in this model, so such a step would be compared with nothing: "
+        "name actions of the specification there"
     )
 
 

@@ -19,19 +19,12 @@ from conformance.systems.kafka.runtime import (
     KafkaRuntimeSystem,
     ReadBroker,
 )
+from conformance.systems.shared.shard import STEPS_WITH_TIMERS
 from conformance.tla import Fn, Value, make_function
 
 TIMER_STEPS: BridgeSteps = MappingProxyType(
     {
-        "Operate": STEPS["Write"],
-        "Flush": STEPS["FlushBatch"],
-        "OperationTimeOut": STEPS["TimeOut"],
-        "RaiseWatermark": STEPS["AdvanceWatermark"],
-        "Fetch": STEPS["Replicate"],
-        "TakeWatermark": STEPS["ApplyWatermark"],
-        "BecomeLeader": STEPS["Elect"],
-        "HandleRole": STEPS["RunRole"],
-        "EndLoad": STEPS["CompleteLoad"],
+        **{name: STEPS[step] for name, step in STEPS_WITH_TIMERS.items()},
         "Fire": ("runtime_fire", ("broker", "key")),
         "RunTimeout": ("runtime_run_timeout", ("broker", "key", "result")),
         "RunLateTimeout": ("runtime_run_late_timeout", ("broker", "key")),

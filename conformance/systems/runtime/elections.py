@@ -10,7 +10,7 @@ from conformance.systems.runtime.observation import RuntimeBroker
 _NO_BROKER = "none"
 
 
-class Elections:
+class PlayedElections:
     """The controller's part for one partition of the topic, and its replication."""
 
     def __init__(self, brokers: Mapping[str, RuntimeBroker]) -> None:

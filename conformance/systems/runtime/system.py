@@ -8,7 +8,7 @@ from typing import Protocol
 from conformance.errors import UserError
 from conformance.systems.protocol import Observation, step_of
 from conformance.systems.rewinding import Rewinder, RewindingSystem
-from conformance.systems.runtime.elections import Elections
+from conformance.systems.runtime.elections import PlayedElections
 from conformance.systems.runtime.groups import CoordinatedGroup
 from conformance.systems.runtime.observation import (
     RuntimeBroker,
@@ -106,7 +106,7 @@ class RuntimeSystem(RewindingSystem):
         self._shard = self._make_shard(self._clock)
         self._answers: list[str] = []
         self._brokers = {name: self._broker(name) for name in self._names}
-        self._elections = Elections(self._brokers)
+        self._elections = PlayedElections(self._brokers)
 
     @staticmethod
     def _shard_maker(constants: Mapping[str, Value], max_batch: int) -> ShardMaker:

@@ -4,32 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from conformance.systems.protocol import Observation
 from conformance.systems.runtime.later import LaterWrites, ShardTimers
 from conformance.systems.runtime.observation import RuntimeBroker, tenure_of
 from conformance.systems.runtime.partition import PendingLoads, QueuedEvents, Replica
 from conformance.systems.runtime.system import RuntimeSystem
+from conformance.systems.shared.shard import STEPS_WITH_TIMERS
 from conformance.tla import Value, make_function
 from impl.coordinator.coordinator_runtime import CoordinatorRuntime
 from impl.coordinator.coordinator_shard import ShardBuilder
 from impl.coordinator.coordinator_timer import TimeoutTask
-
-STEPS_OF_RUNTIME: Mapping[str, str] = MappingProxyType(
-    {
-        "Operate": "Write",
-        "Flush": "FlushBatch",
-        "OperationTimeOut": "TimeOut",
-        "RaiseWatermark": "AdvanceWatermark",
-        "Fetch": "Replicate",
-        "TakeWatermark": "ApplyWatermark",
-        "BecomeLeader": "Elect",
-        "HandleRole": "RunRole",
-        "EndLoad": "CompleteLoad",
-    }
-)
-"""By action, the action of CoordinatorRuntime.tla that it takes."""
 
 
 class TimersSystem(RuntimeSystem):
@@ -47,7 +32,7 @@ class TimersSystem(RuntimeSystem):
         super().__init__(constants)
         self._keys = keys
         self._later: dict[str, LaterWrites] = {}
-        for name, step in {**STEPS_OF_RUNTIME, deletion: "DeleteTopic"}.items():
+        for name, step in {**STEPS_WITH_TIMERS, deletion: "DeleteTopic"}.items():
             self._actions[name] = self._actions.pop(step)
         self._actions |= {
             "Fire": lambda b, key: self._later[b].fire(keys[key]),

@@ -29,6 +29,22 @@ EMPTY_LOAD: Final[Mapping[str, Value]] = MappingProxyType(
 """A group that nobody has heard of (EmptyLoad of spec/GroupLoad.tla)."""
 
 
+STEPS_WITH_TIMERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Operate": "Write",
+        "Flush": "FlushBatch",
+        "OperationTimeOut": "TimeOut",
+        "RaiseWatermark": "AdvanceWatermark",
+        "Fetch": "Replicate",
+        "TakeWatermark": "ApplyWatermark",
+        "BecomeLeader": "Elect",
+        "HandleRole": "RunRole",
+        "EndLoad": "CompleteLoad",
+    }
+)
+"""By action of a specification with timers, the action of CoordinatorRuntime.tla that it takes."""
+
+
 def fresh_shard(empty: Value) -> Value:
     """A shard that has loaded nothing; `empty` is its memory."""
     return Fn(

@@ -10,14 +10,14 @@ from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.kafka import KafkaTasksSystem
-from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.protocol import ActionRefused
 from conformance.tla import Action
 from conformance.verdict import Verdict
+from tests.e2e.systems.runtimes import NEWEST, after, driven_by_hand
 from tests.kafka_needed import jars_or_skip
 
 pytestmark = pytest.mark.tlc
 
-NEWEST = "4.4.0"
 ACTIVE = (("BecomeLeader", "b1"), ("HandleRole", "b1"), ("EndLoad", "b1", 1))
 PUT = ("Operate", "b1", "put", "appended")
 FIRE, RUN = ("Fire", "b1", "k1"), ("RunTimeout", "b1", "k1", "appended")
@@ -26,21 +26,9 @@ FIRE, RUN = ("Fire", "b1", "k1"), ("RunTimeout", "b1", "k1", "appended")
 @pytest.fixture
 def driven(context: Context) -> Iterator[KafkaTasksSystem]:
     """One broker of the newest release, to be driven by hand; each write is a batch."""
-    jars_or_skip(NEWEST)
     model = one_model("runtime/timers-timeouts-1b")
-    bench = workbench(context, model, f"kafka-{NEWEST}", with_graph=False)
-    system = bench.make_system()
-    assert isinstance(system, KafkaTasksSystem)
-    yield system
-    system.close()
-
-
-def after(driven: KafkaTasksSystem, *steps: tuple[str | int, ...]) -> Observation:
-    """What is seen after these steps from the start."""
-    driven.reset({})
-    for name, *args in steps:
-        driven.apply(Action(str(name), tuple(args)))
-    return driven.observe()
+    with driven_by_hand(context, model, KafkaTasksSystem) as system:
+        yield system
 
 
 @pytest.mark.parametrize("model", ["timers-appends-1b", "timers-2b", "executor-1b"])

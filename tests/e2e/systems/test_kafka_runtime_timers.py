@@ -13,12 +13,11 @@ from conformance.systems.kafka import KafkaTimedGroupsSystem
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla import Action, Value
 from conformance.verdict import Verdict
+from tests.e2e.systems.runtimes import NEWEST, Step, after, driven_by_hand
 from tests.kafka_needed import jars_or_skip
 
 pytestmark = pytest.mark.tlc
 
-NEWEST = "4.4.0"
-Step = tuple[Value, ...]
 ACTIVE: tuple[Step, ...] = (("BecomeLeader", "b1"), ("HandleRole", "b1"), ("EndLoad", "b1", 1))
 JOIN: Step = ("Operate", "b1", ("join", "m1"), "appended")
 LEAVE: Step = ("Operate", "b1", ("leave", "m1"), "appended")
@@ -31,21 +30,9 @@ EXPIRE: Step = ("RunTimeout", "b1", "m1", "appended")
 @pytest.fixture
 def driven(context: Context) -> Iterator[KafkaTimedGroupsSystem]:
     """One broker of the newest release, to be driven by hand."""
-    jars_or_skip(NEWEST)
     model = one_model("runtime/groups-timers-appends-1b")
-    bench = workbench(context, model, f"kafka-{NEWEST}", with_graph=False)
-    system = bench.make_system()
-    assert isinstance(system, KafkaTimedGroupsSystem)
-    yield system
-    system.close()
-
-
-def after(driven: KafkaTimedGroupsSystem, *steps: Step) -> Observation:
-    """What is seen after these steps from the start."""
-    driven.reset({})
-    for name, *args in steps:
-        driven.apply(Action(str(name), tuple(args)))
-    return driven.observe()
+    with driven_by_hand(context, model, KafkaTimedGroupsSystem) as system:
+        yield system
 
 
 def members(seen: Observation) -> set[Value]:

@@ -18,14 +18,14 @@ from conformance.stages.presence import PresenceRecord
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.kafka import KafkaFactory, KafkaRuntimeSystem
-from conformance.systems.protocol import ActionRefused, Observation
-from conformance.tla import Action, Value
+from conformance.systems.protocol import ActionRefused
+from conformance.tla import Action
 from conformance.verdict import Verdict
+from tests.e2e.systems.runtimes import NEWEST, after, driven_by_hand
 from tests.kafka_needed import jars_or_skip
 
 pytestmark = pytest.mark.tlc
 
-NEWEST = "4.4.0"
 SEEN = {
     "4.0.0": {
         "stale-load",
@@ -52,35 +52,19 @@ ACTIVE = (("Elect", "b1"), ("RunRole", "b1"), ("CompleteLoad", "b1", 1))
 @pytest.fixture
 def driven(context: Context) -> Iterator[KafkaRuntimeSystem]:
     """One broker of the newest release, to be driven by hand."""
-    jars_or_skip(NEWEST)
     model = with_constants(
         one_model("runtime/batches-1b"), {"Kinds": '{"put", "two", "large", "nothing"}'}
     )
-    bench = workbench(context, model, f"kafka-{NEWEST}", with_graph=False)
-    system = bench.make_system()
-    assert isinstance(system, KafkaRuntimeSystem)
-    yield system
-    system.close()
+    with driven_by_hand(context, model, KafkaRuntimeSystem) as system:
+        yield system
 
 
 @pytest.fixture
 def group(context: Context) -> Iterator[KafkaRuntimeSystem]:
     """The same with Kafka's shard of groups."""
-    jars_or_skip(NEWEST)
     model = one_model("runtime/groups-1b")
-    bench = workbench(context, model, f"kafka-{NEWEST}", with_graph=False)
-    system = bench.make_system()
-    assert isinstance(system, KafkaRuntimeSystem)
-    yield system
-    system.close()
-
-
-def after(driven: KafkaRuntimeSystem, *steps: tuple[Value, ...]) -> Observation:
-    """What is seen after these steps from the start."""
-    driven.reset({})
-    for name, *args in steps:
-        driven.apply(Action(str(name), tuple(args)))
-    return driven.observe()
+    with driven_by_hand(context, model, KafkaRuntimeSystem) as system:
+        yield system
 
 
 @pytest.mark.parametrize(

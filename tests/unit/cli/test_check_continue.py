@@ -196,6 +196,22 @@ def test_an_action_of_another_name_is_compared_by_its_steps(
     assert check(path, "--engine", engine)[1]["idle_overrides"] == idle
 
 
+@pytest.mark.parametrize("engine", ["tlc", "python"])
+@pytest.mark.parametrize(("room", "named"), [(9, []), (10, ["Step"])])
+def test_no_search_begins_that_the_counted_states_do_not_fit(
+    room: int, named: list[str], engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of five states both sides have ten."""
+    monkeypatch.setattr("conformance.modelcheck.unchanged.MOST_STATES", room)
+    if not named:
+        monkeypatch.setattr("conformance.modelcheck.unchanged.compare", None)
+    more = "[definitions]\n'Other(m)' = '4 > m'\n[overrides]\nStep = 'Other'\n"
+    path = manifest(tmp_path, 'invariants = ["Natural"]\n', more)
+    code, model = check(path, "--engine", engine)
+    assert (code, model["idle_overrides"]) == (0, named)
+    assert model["distinct_states"] == 5
+
+
 def test_what_is_idle_is_remembered_with_the_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
