@@ -222,7 +222,8 @@ TypeOK ==
 
 \* An upgrade, a fail-over and a restart find their coordinator.
 LogsLoad == \A b \in Brokers : IsLoaded(Load(log[b]))
-LoadsEnd == \A b \in Brokers : state[b] = "FAILED" => tenure[b] < epoch
+\* Only the load of a leader that is none any more fails, and the load of a topic that is deleted.
+LoadsEnd == \A b \in Brokers : state[b] = "FAILED" => tenure[b] < epoch \/ deleted
 
 (***************************************************************************)
 (* Situations worth being in.                                              *)
