@@ -40,6 +40,10 @@ MODELS = {
     "told-again": ("reassignment/lags-2b", "reassignment/boundary-told-again-2b"),
     "overtaken-epoch-answer": ("directories/elections", "directories/mutant-overtaken"),
     "names-while-reconciling": ("consumer/losses-2m", "consumer/resent-exclusive-2m"),
+    "forgotten-open-transaction": (
+        "transaction/log-expiry-aborted",
+        "transaction/mutant-log-expiry-loaded",
+    ),
     "KAFKA-16599": ("positions/commits-close", "positions/mutant-close-forgets-callbacks"),
     "KAFKA-20253": (
         "positions/heartbeat-thread",

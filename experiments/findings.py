@@ -38,6 +38,8 @@ _OF_CLIENTS = ("ConsumerCommits", "ConsumerPositions", "ConsumerTopics", "Transa
 _COST = {
     DeviationSeverity.DATA_LOSS: "An acknowledged record or a committed offset can be lost.",
     DeviationSeverity.DUPLICATES: "Records can be handed out twice.",
+    DeviationSeverity.WRONG_READ: "No data is lost. "
+    "A consumer can get records that it must not get, as told above.",
     DeviationSeverity.STUCK: "No data is lost. "
     "A client or a partition gets no further, as told above, until something from outside helps.",
     DeviationSeverity.HARMLESS: "No data is lost; no promise to users is broken.",

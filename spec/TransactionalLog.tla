@@ -200,6 +200,13 @@ TypeOK ==
 \* made to wait without a reason (S17).
 StableOffsetIsExact == StableOffset = LastStableOffset(log, logStart, highWatermark)
 
+\* Weaker than StableOffsetIsExact, as Kafka is (boundary-log-restarts): no consumer gets what is
+\* open, and none waits without a reason.
+FirstOpen == {i \in DOMAIN log : IsTransactional(log[i]) /\ EndOf(log, i) = 0}
+StableOffsetIsDecided ==
+  /\ LastStableOffset(log, logStart, highWatermark) <= StableOffset
+  /\ FirstOpen # {} => StableOffset < First(FirstOpen)
+
 \* A read_committed consumer is never sent before the log start (S18).
 StableOffsetInLog == logStart <= StableOffset /\ StableOffset <= highWatermark
 

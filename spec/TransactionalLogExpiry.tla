@@ -9,49 +9,71 @@
 (* scheduler; ProducerAppendInfo.appendEndTxnMarker of a producer that is  *)
 (* not known; rebuildProducerState after a truncation.                     *)
 (*                                                                         *)
+(* The process may stop in order, and the next one loads the snapshot that *)
+(* it has left. A snapshot has what is open, and no transaction that has   *)
+(* ended above the high watermark.                                         *)
+(*                                                                         *)
 (* Who may begin a transaction is the coordinator's business: see          *)
 (* TransactionExpiry.                                                      *)
 (***************************************************************************)
 EXTENDS TransactionalLog
 
-CONSTANT ProducersExpire   \* producer.id.expiration.ms may be over
+CONSTANTS
+  ProducersExpire,   \* producer.id.expiration.ms may be over
+  Restarts           \* the process may stop, once
 
 (***************************************************************************)
 (* variable | field                                                        *)
 (* ---------+------------------------------------------------------------- *)
 (* known    | ProducerStateManager.activeProducers                         *)
+(* loaded   | ghost: where the log ended that the process has loaded       *)
 (***************************************************************************)
-VARIABLE known
+VARIABLES known, loaded
 
-expiryVars == <<vars, known>>
-ExpiryInit == Init /\ known = {}
+expiryVars == <<vars, known, loaded>>
+ExpiryGhostVars == GhostVars \union {"loaded"}
+ExpiryInit == Init /\ known = {} /\ loaded = 0
 
 \* An open transaction keeps its producer, however long it is silent (isProducerExpired).
 MayBeForgotten(p) == ongoing[p] = NoOffset
 ExpireProducers ==
   /\ ProducersExpire /\ \E p \in known : MayBeForgotten(p)
   /\ known' = {p \in known : ~MayBeForgotten(p)}
-  /\ UNCHANGED vars
+  /\ UNCHANGED <<vars, loaded>>
 
-Produce(p) == AppendData(p) /\ known' = known \union {p}
+Produce(p) == AppendData(p) /\ known' = known \union {p} /\ UNCHANGED loaded
 
 \* A marker of a producer that is not known is appended and ends nothing; the producer is known by it.
 EndsOf(p, kind) == AppendMarker(p, kind)
-EndTransaction(p, kind) == EndsOf(p, kind) /\ known' = known \union {p}
+EndTransaction(p, kind) == EndsOf(p, kind) /\ known' = known \union {p} /\ UNCHANGED loaded
 
-Replicate(hw) == AdvanceHighWatermark(hw) /\ UNCHANGED known
+Replicate(hw) == AdvanceHighWatermark(hw) /\ UNCHANGED <<known, loaded>>
+Read(size) == Fetch(size) /\ UNCHANGED <<known, loaded>>
+
+\* UnifiedLog.close, and a load of the snapshot that it writes. The high watermark comes from its
+\* checkpoint, which may lag.
+Restart(hw) ==
+  /\ Restarts /\ loaded = 0 /\ leaderChanges = 0
+  /\ log # <<>> /\ hw <= highWatermark
+  /\ highWatermark' = hw
+  /\ unreplicated' = {}
+  /\ loaded' = Len(log)
+  /\ UNCHANGED <<log, logStart, ongoing, abortIndex, leaderChanges, known>>
+  /\ UNCHANGED consumer
 
 \* A replica truncates, and reads its log again; not where it knows no producer, and no marker that
-\* may be cut off (ProducerStateManager.isEmpty): nothing is open there.
+\* may be cut off (ProducerStateManager.isEmpty): nothing is open there. Of markers that it has
+\* loaded it does not know whether they may be, so there it reads in any case.
 ProducersIn(records) == {records[i].producer : i \in DOMAIN records} \intersect Producers
-ReadsAgain == known # {} \/ unreplicated # {}
+ReadsAgain(end) == known # {} \/ unreplicated # {} \/ end < loaded
+\* Above the snapshot at `loaded` it would read from there on: TransactionalLogRestarts has that.
 Truncate(end) ==
   /\ leaderChanges < MaxLeaderChanges
-  /\ highWatermark <= end /\ end < Len(log)
+  /\ highWatermark <= end /\ end < Len(log) /\ (loaded # 0 => end < loaded)
   /\ LET records == SubSeq(log, 1, end) IN
        /\ log' = records
        /\ abortIndex' = AbortIndexOf(records)
-       /\ IF ReadsAgain
+       /\ IF ReadsAgain(end)
           THEN /\ ongoing' = OngoingOf(records)
                /\ unreplicated' = UnreplicatedOf(records, highWatermark)
                /\ known' = ProducersIn(records)
@@ -59,11 +81,13 @@ Truncate(end) ==
                /\ unreplicated' = {}
                /\ known' = {}
   /\ leaderChanges' = leaderChanges + 1
-  /\ UNCHANGED <<highWatermark, logStart>>
+  /\ UNCHANGED <<highWatermark, logStart, loaded>>
   /\ UNCHANGED consumer
 
 ExpiryNext ==
   \/ ExpireProducers
+  \/ \E size \in PieceSizes : Read(size)
+  \/ \E hw \in Lengths : Restart(hw)
   \/ \E p \in Producers : Produce(p)
   \/ \E p \in Producers, kind \in MarkerKinds : EndTransaction(p, kind)
   \/ \E hw \in Lengths : Replicate(hw)
@@ -85,4 +109,7 @@ LateMarkerOfForgotten ==
   \E p \in Producers : \E i \in MarkersOf(log, p) :
     /\ EndedBy(log, i) = {} /\ p \in known
     /\ \E q \in Producers \ {p} : ongoing[q] # NoOffset
+\* Kafka's classes read nothing here (the deviation forgotten-open-transaction).
+LoadedAndForgotten ==
+  known = {} /\ unreplicated = {} /\ UnreplicatedOf(log, highWatermark) # {}
 ===============================================================================

@@ -189,13 +189,6 @@ SnapshotsAreOfLog ==
 EachSegmentHasSnapshot ==
   \A i \in 2..Len(segments) : segments[i] \in DOMAIN snapshots
 
-\* Weaker than StableOffsetIsExact, as Kafka is (boundary-log-restarts): no consumer gets what is
-\* open, and none waits without a reason.
-FirstOpen == {i \in DOMAIN log : IsTransactional(log[i]) /\ EndOf(log, i) = 0}
-StableOffsetIsDecided ==
-  /\ LastStableOffset(log, logStart, highWatermark) <= StableOffset
-  /\ FirstOpen # {} => StableOffset < First(FirstOpen)
-
 (***************************************************************************)
 (* Situations worth being in.                                              *)
 (***************************************************************************)

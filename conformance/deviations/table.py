@@ -24,6 +24,8 @@ class DeviationSeverity(StrEnum):
     DATA_LOSS = "data loss"
     DUPLICATES = "duplicates"
     """Records are handed out twice."""
+    WRONG_READ = "wrong read"
+    """A consumer gets what it must not get, as records of a transaction that is aborted."""
     STUCK = "stuck"
     """A producer, a fetch or a group gets no further by itself: a new producer, another leader or
     another member does."""

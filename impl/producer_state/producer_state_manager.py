@@ -67,6 +67,7 @@ class ProducerStateManager:
         self._snapshots = snapshot_offsets(disk, directory)
         self._last_map_offset = 0
         self._last_snap_offset = 0
+        self._loaded_offset = 0
         self._has_known = bool(self._snapshots)
 
     @property
@@ -296,9 +297,13 @@ class ProducerStateManager:
     def rebuild(
         self, batches: Iterable[RecordBatch], log_start_offset: int, end_offset: int
     ) -> None:
-        """The state of the log up to `end_offset` (UnifiedLog.rebuildProducerState)."""
+        """The state of the log up to `end_offset` (UnifiedLog.rebuildProducerState).
+
+        Unlike Kafka, it reads again what it has only loaded: a snapshot has no transactions that
+        have ended, and the end of one may be cut off (forgotten-open-transaction).
+        """
         knows_nothing = not self._producers and not self._unreplicated_txns
-        was_empty = knows_nothing and self._last_map_offset >= end_offset
+        was_empty = knows_nothing and self._loaded_offset <= end_offset <= self._last_map_offset
         self._truncate_and_reload(log_start_offset, end_offset)
         if end_offset > self._last_map_offset and not was_empty:
             self.replay(
@@ -307,6 +312,7 @@ class ProducerStateManager:
                 if batch.base_offset >= self._last_map_offset and batch.next_offset <= end_offset
             )
         self._last_map_offset = end_offset
+        self._loaded_offset = end_offset
         self.take_snapshot()
 
     def replay(self, batches: Iterable[RecordBatch]) -> list[AbortedTxn]:

@@ -50,6 +50,8 @@ _EXPIRY_STEPS: BridgeSteps = MappingProxyType(
         **{name: _STORED_STEPS[name] for name in ("Produce", "EndTransaction", "Replicate")},
         "Truncate": ("log_truncate", ("end",)),
         "ExpireProducers": ("log_expire", ()),
+        "Restart": ("log_stop", ("watermark",)),
+        "Read": ("log_fetch", ("size",)),
     }
 )
 """The same of TransactionalLogExpiry.tla."""

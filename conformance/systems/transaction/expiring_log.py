@@ -1,6 +1,7 @@
 """The system under test: a partition that forgets producers which were silent for too long.
 
-Driven by TransactionalLogExpiry.tla: two producer ids of one transactional id.
+Driven by TransactionalLogExpiry.tla: two producer ids of one transactional id, and a process that
+stops in order.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections.abc import Mapping
 
 from conformance.systems.protocol import Observation
 from conformance.systems.transaction.log_system import UNVERIFIED, TransactionalLogSystem
-from conformance.systems.transaction.replica import load_replica, truncate_replica
+from conformance.systems.transaction.replica import truncate_replica
+from conformance.systems.transaction.stored_replica import StoredReplica
 from conformance.tla import Value
 from impl.clock import MockClock
 from impl.log import Log
@@ -28,11 +30,14 @@ class ExpiringLogSystem(TransactionalLogSystem):
             "Replicate": self._advance,
             "Truncate": lambda end: truncate_replica(self._log, end),
             "ExpireProducers": self._expire,
+            "Restart": self._restart,
+            "Read": self._fetch,
         }
 
     def _empty_log(self) -> Log:
         self._clock = MockClock()
-        return load_replica(UNVERIFIED, self._clock, concurrency=self._threads)
+        self._replica = StoredReplica(UNVERIFIED, self._threads, self._clock)
+        return self._replica.log
 
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""
@@ -47,3 +52,9 @@ class ExpiringLogSystem(TransactionalLogSystem):
     def _expire(self) -> None:
         self._clock.sleep(UNVERIFIED.expiration_ms)
         self._log.remove_expired_producers()
+
+    def _now(self) -> int:
+        return self._clock.milliseconds()
+
+    def _restart(self, watermark: int) -> None:
+        self._log = self._replica.stop(watermark)

@@ -171,8 +171,12 @@ class TransactionalLogSystem(WholeSections, RewindingSystem):
 
     def _append_marker(self, name: str, kind: str) -> None:
         marker = EndTransactionMarker(kind == "Committed", _COORDINATOR_EPOCH)
-        records = marker.memory_records(0, self._ids[name], _EPOCH)
+        records = marker.memory_records(self._now(), self._ids[name], _EPOCH)
         self._log.append_as_leader(records, _LEADER_EPOCH, origin=AppendOrigin.COORDINATOR)
+
+    def _now(self) -> int:
+        """The timestamp of a marker, in milliseconds."""
+        return 0
 
     def _advance(self, offset: int) -> None:
         self._log.maybe_increment_high_watermark(LogOffsetMetadata(offset))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from conformance.systems.transaction.replica import load_replica
 from conformance.systems.transaction.stepped_disk import Files, disk_with, with_those_of
+from impl.clock import Clock
 from impl.concurrency import Concurrency
 from impl.log import Log
 from impl.producer_state.producer_snapshot import SUFFIX as SNAPSHOT
@@ -16,9 +17,15 @@ from impl.transaction_index import SUFFIX as ABORT_INDEX
 class StoredReplica:
     """One process after the other, on one directory."""
 
-    def __init__(self, config: ProducerStateManagerConfig, concurrency: Concurrency) -> None:
+    def __init__(
+        self,
+        config: ProducerStateManagerConfig,
+        concurrency: Concurrency,
+        clock: Clock | None = None,
+    ) -> None:
         self._config = config
         self._concurrency = concurrency
+        self._clock = clock
         self._disk = disk_with({}, concurrency)
         self.log = self._load(None)
 
@@ -71,6 +78,7 @@ class StoredReplica:
     def _load(self, recovery_point: int | None) -> Log:
         return load_replica(
             self._config,
+            self._clock,
             concurrency=self._concurrency,
             disk=self._disk,
             recovery_point=recovery_point,

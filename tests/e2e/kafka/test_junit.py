@@ -239,8 +239,9 @@ def near(ident: str, without: Sequence[int], **ends: Value) -> tuple[Behaviour, 
 
 def test_it_is_green_near_the_paths_of_findings_that_no_release_is_free_of(tmp_path: Path) -> None:
     """No call-back comes late; nothing is asked or answered after a registration; at a start the
-    metadata name the current log's directory."""
+    metadata name the current log's directory; no producer is forgotten."""
     cases = {
+        "forgotten-open-transaction": near("forgotten-open-transaction", [3]),
         "late-tombstone": near("late-tombstone", [-1]),
         "answer-to-an-earlier-move": near("answer-to-an-earlier-move", [-1]),
         "registered-move-forgets": near("registered-move-forgets", [6, 7, -2]),

@@ -38,6 +38,7 @@ from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.kafka.junit.storage import StorageScene
 from conformance.systems.kafka.junit.topics import TopicsScene
 from conformance.systems.kafka.junit.transaction import TransactionScene
+from conformance.systems.kafka.junit.transactional_log import TransactionalLogScene
 from conformance.systems.kafka.runtime import HAS_GROUPS
 from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
 
@@ -102,6 +103,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return StorageScene.of(behaviour, constants)
     if "lastData" in behaviour.variables:
         return CompactionScene.of(behaviour, constants)
+    if "abortIndex" in behaviour.variables:
+        return TransactionalLogScene.of(behaviour)
     if "preJoin" in behaviour.variables:
         return CommitScene.of(behaviour, constants)
     if "tps" in behaviour.variables:

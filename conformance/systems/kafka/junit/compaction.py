@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from conformance.story.behaviour import Behaviour
-from conformance.systems.kafka.junit.logs import LogScene, new_log
+from conformance.systems.kafka.junit.logs import MARKERS, LogScene, new_log
 from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
 from conformance.systems.shared.group.words import call, names_in, text
 from conformance.tla import Action, Value
 
 _VALUES = MappingProxyType({"value": text("value"), "tombstone": "null"})
-_MARKERS = MappingProxyType({"Committed": "COMMIT", "Aborted": "ABORT"})
 _WITHOUT_RECORDS = frozenset({"Empty", "EmptyMarker"})
 
 
@@ -27,8 +26,8 @@ class CompactionScene(LogScene):
     calls = MappingProxyType(
         {
             "": {"compaction"},
-            "append(": {"records", "appends"},
-            "appendInTransaction(": {"transactions", "appends"},
+            "append(": {"records", "keyed", "appends"},
+            "appendInTransaction(": {"transactions", "keyed", "appends"},
             "appendMarker(": {"markers", "appends"},
             "roll(": {"rolls"},
             "fetch(": {"fetches", "copies"},
@@ -75,8 +74,7 @@ class CompactionScene(LogScene):
         return call("appendInTransaction", self._leader, key, _VALUES["value"])
 
     def _append_marker(self, action: Action) -> str:
-        kind = f"ControlRecordType.{_MARKERS[str(action.args[1])]}"
-        return call("appendMarker", self._leader, kind)
+        return call("appendMarker", self._leader, MARKERS[str(action.args[1])])
 
     def _roll(self, action: Action) -> str:
         return call("roll", action.args[0])

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from conformance.systems.kafka.junit.steps import JUnitScene
+
+MARKERS = MappingProxyType(
+    {"Committed": "ControlRecordType.COMMIT", "Aborted": "ControlRecordType.ABORT"}
+)
+"""By how a transaction ends, the control record."""
 
 
 @dataclass(slots=True)
