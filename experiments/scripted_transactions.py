@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from conformance.history.declaration import declared_histories
+from conformance.history.judgement import HistoryJudgement
 from conformance.history.rules import Answer, HistoryFormulas
 from conformance.workload.client import ClientJob, WorkloadClient, producer_of
 from conformance.workload.log import CONFIGURE, HistoryLog, sent
@@ -102,7 +103,7 @@ def _run_here(plan: InstancePlan, bootstrap: str, output: Path) -> None:
         WorkloadClient(job, log, False).run()
 
 
-def print_judgement(output: Path, version: int) -> None:
+def print_judgement(output: Path, version: int) -> HistoryJudgement:
     """What is said of the histories in a folder under a version of the protocol."""
     (history,) = declared_histories(
         sorted(output.glob("*.ndjson")), {"transaction_version": version}
@@ -114,3 +115,4 @@ def print_judgement(output: Path, version: int) -> None:
             if tally.answers[answer] and tally.rule.decides:
                 values = {str(fact.value) for fact in tally.cases[answer][0].facts}
                 print(f"  {answer}: {tally.rule.name}, of {', '.join(sorted(values))}")
+    return judgement
