@@ -36,6 +36,7 @@ class ExpiringLogSystem(TransactionalLogSystem):
 
     def _empty_log(self) -> Log:
         self._clock = MockClock()
+        self._now = self._clock.milliseconds()
         self._replica = StoredReplica(UNVERIFIED, self._threads, self._clock)
         return self._replica.log
 
@@ -51,10 +52,8 @@ class ExpiringLogSystem(TransactionalLogSystem):
 
     def _expire(self) -> None:
         self._clock.sleep(UNVERIFIED.expiration_ms)
+        self._now = self._clock.milliseconds()
         self._log.remove_expired_producers()
-
-    def _now(self) -> int:
-        return self._clock.milliseconds()
 
     def _restart(self, watermark: int) -> None:
         self._log = self._replica.stop(watermark)

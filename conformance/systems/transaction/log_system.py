@@ -58,6 +58,8 @@ class TransactionalLogSystem(WholeSections, RewindingSystem):
         "delivered",
     )
     repeatable = True
+    _now = 0
+    """The timestamp of markers, in milliseconds."""
 
     def __init__(self, constants: Mapping[str, Value]) -> None:
         producers = constants["Producers"]
@@ -171,12 +173,8 @@ class TransactionalLogSystem(WholeSections, RewindingSystem):
 
     def _append_marker(self, name: str, kind: str) -> None:
         marker = EndTransactionMarker(kind == "Committed", _COORDINATOR_EPOCH)
-        records = marker.memory_records(self._now(), self._ids[name], _EPOCH)
+        records = marker.memory_records(self._now, self._ids[name], _EPOCH)
         self._log.append_as_leader(records, _LEADER_EPOCH, origin=AppendOrigin.COORDINATOR)
-
-    def _now(self) -> int:
-        """The timestamp of a marker, in milliseconds."""
-        return 0
 
     def _advance(self, offset: int) -> None:
         self._log.maybe_increment_high_watermark(LogOffsetMetadata(offset))

@@ -57,7 +57,7 @@ def _row(name: str, records: Sequence[ReleaseRecord], deviations: Sequence[Devia
         _held([model for model in models if _speaks(model, version)], among, breaking)
         for version, among in (("FALSE", records), ("TRUE", list(filter(_has_version_2, records))))
     ]
-    failed = "; ".join(_failed(name, one, records) for one in deviations if one.id in breaking)
+    failed = "; ".join(_failed(name, one) for one in deviations if one.id in breaking)
     return f"| `{name}` | {' | '.join(cells)} | {failed} |"
 
 
@@ -85,9 +85,8 @@ def _agrees(record: ReleaseRecord, model: str, breaking: set[str]) -> bool:
     return suite is not None and suite.answer in _AGREES and not breaking & {*suite.deviations}
 
 
-def _failed(name: str, deviation: Deviation, records: Sequence[ReleaseRecord]) -> str:
-    seen = [_version(one) for one in records if one.deviations.get(deviation.id) == "seen"]
-    words = f"{', '.join(_runs(seen))} ({deviation.id})"
+def _failed(name: str, deviation: Deviation) -> str:
+    words = f"{', '.join(_runs(deviation.seen))} ({deviation.id})"
     return f"**{words}**" if name == deviation.violated else words
 
 
