@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,6 +13,14 @@ from conformance.errors import UserError
 from conformance.inputs import read_text
 
 _NOTHING = "/dev/null"
+_HUNK = re.compile(r"^@@", re.MULTILINE)
+_BINARY = re.compile(
+    r"^diff --git \S+ (?P<git>\S+)\n(?:(?!diff --git ).*\n)*?GIT binary patch$"
+    r"|^Binary files \S+ and (?P<other>\S+) differ$",
+    re.MULTILINE,
+)
+_TESTS = "tests"
+"""Their folders are named after what they test: tests/unit/impl is none of the package's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +45,11 @@ class _Hunk:
 def apply_diff(diff: Path, folder: Path, package: str) -> None:
     """Change the package in `folder` as the diff says; what it says of other files is left out.
 
-    UserError if it is no unified diff, changes no file of the package, or has a hunk whose old
-    lines stand nowhere in their file.
+    UserError if it is no unified diff, is damaged, changes no file of the package, or does not fit
+    the files that are there.
     """
-    parsed = patch_ng.fromstring(read_text(diff).encode())
-    if not parsed or not parsed.items:
-        raise UserError(f"{diff} is no unified diff. Make it with `git diff` in a checkout.")
     changes = 0
-    for item in parsed.items:
+    for item in _parsed(diff, package):
         source = _inside(item.source, package)
         target = _inside(item.target, package)
         if source is None and target is None:
@@ -51,11 +57,15 @@ def apply_diff(diff: Path, folder: Path, package: str) -> None:
         changes += 1
         before = "" if source is None else _text(diff, folder, source)
         after = _changed(diff, str(source or target), before, [_hunk(part) for part in item.hunks])
+        if target is None and after:
+            raise UserError(
+                f"{diff} does not apply: it removes {source}, which has other lines than the diff "
+                "says in this version."
+            )
         if source is not None and source != target:
             (folder / source).unlink()
         if target is not None:
-            (folder / target).parent.mkdir(parents=True, exist_ok=True)
-            (folder / target).write_text(after, encoding="utf-8")
+            _write(diff, folder / target, after, new=source != target)
     if not changes:
         raise UserError(
             f"{diff} changes nothing in {package}/: its paths name no file below a folder "
@@ -63,11 +73,46 @@ def apply_diff(diff: Path, folder: Path, package: str) -> None:
         )
 
 
+def _parsed(diff: Path, package: str) -> Sequence[patch_ng.Patch]:
+    """Its files. The parser skips a hunk with a damaged header and whatever is binary: then what is
+    left is another change than the diff's."""
+    text = read_text(diff)
+    parsed = patch_ng.fromstring(text.encode())
+    if not parsed or not parsed.items:
+        raise UserError(f"{diff} is no unified diff. Make it with `git diff` in a checkout.")
+    hunks, headers = sum(len(item.hunks) for item in parsed.items), len(_HUNK.findall(text))
+    if hunks != headers:
+        raise UserError(
+            f"{diff} is damaged: {headers} of its lines begin a hunk (@@), and {hunks} of them can "
+            "be read. Make it again with `git diff` in a checkout."
+        )
+    for binary in _BINARY.finditer(text):
+        name = binary["git"] or binary["other"]
+        if _inside(name.encode(), package) is not None:
+            raise UserError(
+                f"{diff} changes {name} as a binary file, which cannot be applied. Make it with "
+                "`git diff --text`, or leave this file out."
+            )
+    return list(parsed.items)
+
+
+def _write(diff: Path, path: Path, text: str, *, new: bool) -> None:
+    if new and path.exists():
+        raise UserError(
+            f"{diff} does not apply: it makes {path.name} as a new file, and this version has it. "
+            "Has it been applied already?"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
 def _inside(path: bytes, package: str) -> PurePosixPath | None:
     """The file below the package's folder, however the diff calls what is above it."""
     name = path.decode()
     parts = PurePosixPath(name).parts
     if name == _NOTHING or package not in parts[:-1]:
+        return None
+    if _TESTS in parts[: parts.index(package)]:
         return None
     return PurePosixPath(*parts[parts.index(package) :])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 from pathlib import Path
 
 import pytest
@@ -198,9 +199,14 @@ def diff_of(file: str, before: str, after: str) -> str:
     return "".join(difflib.unified_diff(old, new, f"a/{file}", f"b/{file}"))
 
 
-def clock_diff(before: str = "") -> str:
+def clock_lines(number: int) -> str:
     clock = (resource_root() / "impl" / "clock.py").read_text()
-    return diff_of("impl/clock.py", before + clock, "# faulty\n" + clock)
+    return "".join(clock.splitlines(keepends=True)[:number])
+
+
+def clock_diff(before: str = "", after: str = "") -> str:
+    clock = (resource_root() / "impl" / "clock.py").read_text()
+    return diff_of("impl/clock.py", before + clock, "# faulty\n" + clock + after)
 
 
 NEW_PAGE = """--- /dev/null
@@ -246,6 +252,14 @@ def test_a_diff_may_call_what_is_above_the_package_as_it_likes(tmp_path: Path, p
         assert (folder / "impl" / "clock.py").read_text().startswith("# faulty\n")
 
 
+def test_a_diff_may_change_tests_of_the_package_too(tmp_path: Path) -> None:
+    file = tmp_path / "my.diff"
+    file.write_text(clock_diff() + diff_of("tests/unit/impl/test_clock.py", "b\n", "a\n"))
+
+    with patched_by_file(file) as folder:
+        assert (folder / "impl/clock.py").read_text().startswith("# faulty\n")
+
+
 def test_a_diff_may_add_and_remove_files(tmp_path: Path) -> None:
     file = tmp_path / "my.diff"
     added = NEW_PAGE.replace("docs/new.md", "impl/new.py")
@@ -266,6 +280,34 @@ def test_a_diff_may_add_and_remove_files(tmp_path: Path) -> None:
         pytest.param(clock_diff("# elsewhere\n"), "does not apply", id="another version"),
         pytest.param(diff_of("docs/no.md", "b\n", "a\n"), "changes nothing", id="not of impl"),
         pytest.param(diff_of("impl/no.py", "b\n", "a\n"), "no such file", id="no such file here"),
+        pytest.param(
+            re.sub(r"^@@ -[2-9]", "@@ -x", clock_diff(after="# faulty too\n"), flags=re.MULTILINE),
+            "is damaged: 2 of its lines begin a hunk",
+            id="a hunk that cannot be read",
+        ),
+        pytest.param(
+            clock_diff() + "Binary files a/impl/errors.py and b/impl/errors.py differ\n",
+            "as a binary file",
+            id="binary",
+        ),
+        pytest.param(
+            "diff --git a/impl/x.py b/impl/x.py\nindex 1..2\nGIT binary patch\nliteral 1\nIcmZ\n\n"
+            + clock_diff(),
+            "as a binary file",
+            id="git binary",
+        ),
+        pytest.param(
+            diff_of("impl/clock.py", "", "a\n").replace("--- a/impl/clock.py", "--- /dev/null"),
+            "Has it been applied already",
+            id="a new file that is there",
+        ),
+        pytest.param(
+            diff_of("impl/clock.py", clock_lines(3), "").replace(
+                "+++ b/impl/clock.py", "+++ /dev/null"
+            ),
+            "has other lines",
+            id="the removal of another text",
+        ),
         pytest.param(NEW_PAGE, "changes nothing", id="a new file elsewhere"),
     ],
 )
