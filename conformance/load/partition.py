@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import mmap
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from struct import calcsize, unpack_from
@@ -29,12 +29,14 @@ from conformance.kafka.batches import MAGIC
 _NO_PRODUCER = -1
 _TRANSACTIONAL = 0x10
 _COLUMNS = (
-    "position", "size", "magic", "base_offset", "attributes", "base_timestamp", "records",
-    "producer_id", "producer_epoch",
+    "position", "size", "magic", "base_offset", "last_offset", "attributes", "base_timestamp",
+    "records", "producer_id", "producer_epoch",
 )  # fmt: skip
 _OFFSET_KEYS = (b"\x00\x00", b"\x00\x01")
 """Their types: LegacyOffsetCommitKey, OffsetCommitKey."""
 _FIRST = b""
+_SWAP = "a broker's start puts this file in the place of segments, which were read as they are"
+"""Source: LogLoader.load, completeSwapOperations: the cleaner was interrupted."""
 _MARKERS = {0: False, 1: True}
 """Control records by their type: an aborted and a committed transaction; loaders skip others."""
 
@@ -80,15 +82,17 @@ class PartitionLog:
 
 
 def read_partition(folder: Path, *, whole: bool = False) -> PartitionLog:
-    """All segments of a partition's folder in their order. DataError if there are none.
+    """All segments of a partition's folder in their order, up to the first damage: what stands
+    behind it may be judged wrongly without the records that are not read.
 
-    `whole`: every record is kept, as of a topic that has no commits.
+    DataError if there are none. `whole`: every record is kept, as of a topic that has no commits.
     """
-    segments = sorted(path for path in folder.glob("*.log") if path.stem.isdigit())
+    segments = sorted(path for path in folder.glob("*.log") if path.stem.isdecimal())
     if not segments:
         raise DataError(f"{folder} holds no segment (00000000000000000000.log).")
     reader = SegmentReader()
-    read = (record for path in segments for record in reader.segment(path))
+    reader.damage += [Damage(path.name, _SWAP) for path in sorted(folder.glob("*.log.swap"))]
+    read = reader.log(segments)
     if whole:
         records = tuple(read)
         return PartitionLog(records, reader.size, tuple(reader.damage), len(records))
@@ -205,9 +209,21 @@ class SegmentReader:
     def __init__(self) -> None:
         self.size = 0
         self.damage: list[Damage] = []
+        self._next = 0
+        """Behind the last offset that was read."""
+
+    def log(self, segments: Sequence[Path]) -> Iterator[LoggedRecord]:
+        """The records of segments, up to the first damage of one."""
+        before = len(self.damage)
+        for path in segments:
+            if len(self.damage) == before:
+                yield from self.segment(path)
+            else:
+                self.size += path.stat().st_size
 
     def segment(self, path: Path) -> Iterator[LoggedRecord]:
         """The records of a segment. Behind a damage nothing of it is read."""
+        self._next = max(self._next, int(path.stem))
         self.size += path.stat().st_size
         if not path.stat().st_size:
             return
@@ -224,18 +240,28 @@ class SegmentReader:
             for row, fine in zip(rows, good.tolist(), strict=True):
                 if row[0] > end:
                     break
-                if not fine or row[2] != MAGIC:
-                    why = f"its magic is {row[2]}" if fine else "its checksum is wrong"
+                if why := self._not_readable(row, fine=fine):
                     self.damage.append(Damage(segment, f"batch at offset {row[3]}: {why}"))
                     return
+                self._next = row[4] + 1
+                damages = len(self.damage)
                 yield from self._batch(segment, data, row)
+                if len(self.damage) > damages:
+                    return
         self.damage += [
             Damage(segment, f"{stretch.kind} at byte {stretch.start}: {stretch.detail}")
             for stretch in content.walk.stretches
         ]
 
+    def _not_readable(self, row: tuple[int, ...], *, fine: bool) -> str:
+        if not fine:
+            return "its checksum is wrong"
+        if row[2] != MAGIC:
+            return f"its magic is {row[2]}"
+        return f"it stands where offset {self._next} or a later one is due" * (row[3] < self._next)
+
     def _batch(self, segment: str, data: Buffer, row: tuple[int, ...]) -> Iterator[LoggedRecord]:
-        position, size, _, base, attributes, time, count, producer, epoch = row
+        position, size, _, base, _, attributes, time, count, producer, epoch = row
         header = BatchHeader(base, time, attributes, count)
         transactional = bool(attributes & _TRANSACTIONAL)
         try:

@@ -71,8 +71,8 @@ def folders_of(brokers: Mapping[str, Sequence[str]]) -> list[Path]:
     longest: dict[str, tuple[int, int, Path]] = {}
     for directory in (Path(place) for places in brokers.values() for place in places):
         for folder in sorted(path for name in TOPICS for path in directory.glob(f"{name}-*")):
-            segments = [path for path in folder.glob("*.log") if path.stem.isdigit()]
-            if folder.name.rpartition("-")[2].isdigit() and segments:
+            segments = [path for path in folder.glob("*.log") if path.stem.isdecimal()]
+            if folder.name.rpartition("-")[2].isdecimal() and segments:
                 newest = max(segments)
                 copy = (int(newest.stem), newest.stat().st_size, folder)
                 longest[folder.name] = max(longest.get(folder.name, copy), copy)
