@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from conformance.errors import EnvironmentProblem
@@ -16,6 +18,9 @@ from conformance.tla import find_java
 
 RELEASE = 17
 """The Java that our sources are written for, and the oldest that runs them."""
+
+_SUMS = "kconform-sums.json"
+"""Beside the classes: the SHA-256 of each file as it was compiled."""
 
 ECJ = Coordinate("org.eclipse.jdt", "ecj", "3.33.0")
 
@@ -38,7 +43,7 @@ def compile_java(
     java, _ = find_java(env)
     extra = dict(resources or {})
     folder = cache_dir(env) / "java" / _key(sources, classpath, extra)
-    if folder.is_dir():
+    if _is_whole(folder):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     tell(f"compiling {len(sources)} Java sources")
@@ -49,21 +54,42 @@ def compile_java(
         for name, text in extra.items():
             (classes / name).parent.mkdir(parents=True, exist_ok=True)
             (classes / name).write_text(text, encoding="utf-8")
+        (classes / _SUMS).write_text(json.dumps(_sums(classes)), encoding="utf-8")
         _settle(classes, folder)
     return folder
 
 
+def _sums(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file below a folder."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != _SUMS)
+    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in files}
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether the files are those that were compiled. A class that is cut off or missing, as after
+    a crash of the machine, would be an exception of the system under test."""
+    try:
+        expected = json.loads((folder / _SUMS).read_text(encoding="utf-8"))
+        return bool(_sums(folder) == expected)
+    except (OSError, ValueError):
+        return False
+
+
 def _settle(classes: Path, folder: Path) -> None:
-    """Rename; another process may have been quicker with the same."""
+    """Rename; another process may have been quicker with the same. What is damaged goes."""
+    if folder.is_dir() and not _is_whole(folder):
+        with suppress(OSError):
+            folder.rename(classes.with_name("damaged"))
     try:
         classes.rename(folder)
     except OSError:
-        if not folder.is_dir():
+        if not _is_whole(folder):
             raise
 
 
 def _key(sources: Iterable[Path], classpath: Iterable[Path], resources: Mapping[str, str]) -> str:
-    digest = hashlib.sha256(f"{RELEASE}".encode())
+    # With the sums: folders of an earlier kconform have none, and their processes may be running.
+    digest = hashlib.sha256(f"{RELEASE} {_SUMS}".encode())
     for path in (*sources, *classpath):
         content = sha256_of(path) if path.is_file() else str(path)
         digest.update(f"{path.name}={content};".encode())
