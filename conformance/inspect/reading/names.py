@@ -16,11 +16,13 @@ _FOLDER = re.compile(
     r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})"
     r"(?:\.(?P<unique>[0-9a-f]{32})-(?P<state>delete|future|stray))?"
 )
+_OFFSET = r"(?P<offset>0(?:[0-8]\d|9[01])\d{17})"
+"""Twenty digits; a larger number is no offset, which has 64 bits."""
 _SEGMENT_FILE = re.compile(
-    r"(?P<base>\d{20})\.(?P<kind>log|index|timeindex|txnindex|snapshot)"
+    _OFFSET + r"\.(?P<kind>log|index|timeindex|txnindex|snapshot)"
     r"(?:\.(?P<state>deleted|cleaned|swap))?"
 )
-_SNAPSHOT = re.compile(r"(?P<offset>\d{20})-(?P<epoch>\d{10})\.checkpoint(?P<suffix>\.deleted)?")
+_SNAPSHOT = re.compile(_OFFSET + r"-(?P<epoch>[01]\d{9})\.checkpoint(?P<suffix>\.deleted)?")
 
 _KINDS = {
     "log": "segment",
@@ -93,7 +95,7 @@ def place_of(path: str) -> FilePlace:
     segment = _SEGMENT_FILE.fullmatch(pure.name)
     if segment is not None:
         kind, state = _KINDS[segment["kind"]], segment["state"] or state
-        return FilePlace(kind, log_directory, topic, partition, state, int(segment["base"]))
+        return FilePlace(kind, log_directory, topic, partition, state, int(segment["offset"]))
     snapshot = _SNAPSHOT.fullmatch(pure.name)
     if snapshot is not None and topic == CLUSTER_METADATA:
         offset, epoch = int(snapshot["offset"]), int(snapshot["epoch"])

@@ -56,6 +56,17 @@ def inputs_of(*arguments: str, **options: Any) -> Inputs:
         ),
         ("t-0/leader-epoch-checkpoint.tmp", "other", "", "t", 0, ""),
         ("t-0/0.log", "other", "", "t", 0, ""),
+        ("t-0/09199999999999999999.log", "segment", "", "t", 0, ""),
+        ("t-0/09223372036854775808.log", "other", "", "t", 0, ""),
+        ("t-0/99999999999999999999.snapshot", "other", "", "t", 0, ""),
+        (
+            "__cluster_metadata-0/00000000000000000012-9999999999.checkpoint",
+            "other",
+            "",
+            "__cluster_metadata",
+            0,
+            "",
+        ),
         ("../t-0x/00000000000000000000.log", "other", "../t-0x", None, None, ""),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from conformance.tla import find_java
 
 SOURCE = "class Kept { static int answer() { return 1; } }\n"
 MAIN = "Kept.class"
-JAVAC = find_java()[0].resolve().with_name("javac")
+JAVAC = find_java(os.environ)[0].resolve().with_name("javac")
 
 pytestmark = pytest.mark.skipif(not JAVAC.is_file(), reason="another compiler would be fetched")
 
