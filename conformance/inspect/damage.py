@@ -189,7 +189,7 @@ def contents_differ(
     wanted: dict[Key, set[int]] = {}
     for key, subject in subjects.items():
         blocks = unequal_blocks(subject.logs, subject.cleaned)
-        if blocks:
+        if blocks and subject.is_of_one_topic:
             wanted[key] = blocks
     for key, places, checksums in read_blocks(evidence, wanted):
         subject = subjects[key]
@@ -239,6 +239,8 @@ def misplaced(
     """Folders that should be there and are not, or are not what the controller knows."""
     for subject in subjects.values():
         if subject.elections is None:
+            if not subject.is_of_one_topic:
+                yield _several_topics(subject)
             continue
         for node in subject.elections.last.replicas:
             broker = copies.name(node)
@@ -267,6 +269,25 @@ def misplaced(
                     topic=subject.key[0],
                     partition=subject.key[1],
                 )
+
+
+def _several_topics(subject: InspectedPartition) -> Discovery:
+    """Of folders of which no controller says whose topic is the partition's."""
+    ids = ", ".join(f"{broker} has {topic_id}" for broker, topic_id in subject.topic_ids.items())
+    return Discovery(
+        "other-topic",
+        subject.name,
+        f"{subject.name}: the folders are of different topics",
+        f"Their topic ids differ: {ids}. The logs are no copies of each other, and are not "
+        "compared.",
+        brokers=tuple(subject.topic_ids),
+        sources=tuple(
+            f"{broker}: {subject.copies[broker].path}/partition.metadata"
+            for broker in subject.topic_ids
+        ),
+        topic=subject.key[0],
+        partition=subject.key[1],
+    )
 
 
 def _assigned(last: Registration, copy: Copy) -> str | None:

@@ -241,6 +241,9 @@ class _PartitionCase:
         if len(self.states) < 2:
             self.unjudged("LogMatching", f"only {len(self.states)} replica is here")
             truths["LogMatching"] = FormulaTruth(None)
+        elif not self.subject.is_of_one_topic:
+            self.unjudged("LogMatching", "the folders have different topic ids", matters=True)
+            truths["LogMatching"] = FormulaTruth(None)
         for formula, truth in truths.items():
             self._tell(formula, truth)
         return {name: truth.holds for name, truth in truths.items()}

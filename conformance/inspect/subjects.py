@@ -110,6 +110,16 @@ class InspectedPartition:
         return f"{self.key[0]}-{self.key[1]}"
 
     @property
+    def topic_ids(self) -> dict[str, str]:
+        """By broker, where the folder has one. Several ids: logs of different topics."""
+        return {name: copy.topic_id for name, copy in self.copies.items() if copy.topic_id}
+
+    @property
+    def is_of_one_topic(self) -> bool:
+        """Whether its folders may be copies of each other."""
+        return len(set(self.topic_ids.values())) < 2
+
+    @property
     def logs(self) -> tuple[ReplicaLog, ...]:
         """The logs that hold something."""
         return tuple(copy.log for copy in self.copies.values() if copy.log is not None)

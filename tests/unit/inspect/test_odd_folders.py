@@ -176,6 +176,20 @@ def test_a_folder_of_another_cluster_is_told_and_set_aside(tmp_path: Path) -> No
     assert set(found.copies.copies) == {"b1", "b3"}
 
 
+def test_logs_of_two_topics_of_one_name_are_not_compared(tmp_path: Path) -> None:
+    """A topic was deleted and made again: a broker that was down has the folder of the old one."""
+    roots = [broker(tmp_path / f"x{node}", node) for node in (1, 2)]
+    write_segment(roots[1] / "t-0", run_of(3, size=17))
+    (roots[1] / "t-0" / "partition.metadata").write_text("version: 0\ntopic_id: id-of-another\n")
+
+    found = inspected(tmp_path / "out", *(f"b{n}={root}" for n, root in enumerate(roots, 1)))
+
+    assert [(told.kind, told.brokers) for told in found.discoveries] == [
+        ("other-topic", ("b1", "b2"))
+    ]
+    assert ("LogMatching", True) in [(told.what, told.matters) for told in found.unjudged]
+
+
 def test_two_log_directories_of_a_broker_stay_two(tmp_path: Path) -> None:
     """Named one by one: a mark of a clean stop in one of them says nothing of the other."""
     first, second = broker(tmp_path / "d1", clean=True), broker(tmp_path / "d2")
