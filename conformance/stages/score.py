@@ -44,14 +44,15 @@ def card_of(file: Path, factory: str = "") -> ScoreCard:
     """
     report = _object(load_json(read_text(file)))
     command = report.get("command")
-    if command == "gate" and report.get("system"):
-        return _Gate(report, _table(factory)).card()
-    if "duties" in report:  # of `client`, whose `command` is the client's own
-        return _client_card(report)
-    raise UserError(
-        f"{file} is a report of `kconform {command}`, which says nothing of one system. Name a "
-        "report of `kconform gate --system` or of `kconform client`."
-    )
+    is_client = "duties" in report  # of `client`, whose `command` is the client's own
+    if not is_client and not (command == "gate" and report.get("system")):
+        raise UserError(
+            f"{file} is a report of `kconform {command}`, which says nothing of one system. Name a "
+            "report of `kconform gate --system` or of `kconform client`."
+        )
+    if "findings" not in report:
+        raise DataError(f"{file} is damaged: it has no list of findings. Run the command again.")
+    return _client_card(report) if is_client else _Gate(report, _table(factory)).card()
 
 
 def _table(factory: str) -> Mapping[str, Deviation]:
@@ -279,7 +280,11 @@ def _object(value: object) -> _Json:
 
 
 def _list(value: object) -> Sequence[object]:
-    return value if isinstance(value, list | tuple) else ()
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise DataError("The report.json is damaged: a list is missing. Run the command again.")
+    return cast("Sequence[object]", value)
 
 
 def _texts(value: object) -> list[str]:

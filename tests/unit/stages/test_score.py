@@ -189,6 +189,15 @@ def test_the_report_of_another_command_is_refused(tmp_path: Path) -> None:
         card(tmp_path, {**GATE, "system": None})
 
 
+@pytest.mark.parametrize("damage", [{"findings": "none"}, {"findings": None}])
+def test_a_report_without_its_findings_is_damaged(tmp_path: Path, damage: dict[str, Any]) -> None:
+    report = {**changed(), **damage}
+    left = {key: value for key, value in report.items() if value is not None}
+
+    with pytest.raises(DataError, match="damaged"):
+        card(tmp_path, left)
+
+
 def test_a_card_is_read_as_it_was_written(tmp_path: Path) -> None:
     made = card(tmp_path, failing())
     assert cards.load(cards.dumps(made)) == made
