@@ -258,7 +258,9 @@ class SegmentReader:
             return "its checksum is wrong"
         if row[2] != MAGIC:
             return f"its magic is {row[2]}"
-        return f"it stands where offset {self._next} or a later one is due" * (row[3] < self._next)
+        if row[3] < self._next:
+            return f"it stands where offset {self._next} or a later one is due"
+        return ""
 
     def _batch(self, segment: str, data: Buffer, row: tuple[int, ...]) -> Iterator[LoggedRecord]:
         position, size, _, base, _, attributes, time, count, producer, epoch = row
