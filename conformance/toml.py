@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
+from conformance import conversion
+
 T = TypeVar("T")
 
 _WIDTH = 80
@@ -82,7 +84,7 @@ def _string(text: str) -> str:
 
 def _converted(raw: object, kind: type[T]) -> T:
     dates = (datetime.datetime, datetime.date, datetime.time)
-    return msgspec.convert(raw, kind, builtin_types=dates, str_keys=True)
+    return conversion.convert(raw, kind, builtin_types=dates, str_keys=True)
 
 
 def _culprit(raw: object, kind: type[object], complaint: str, text: str) -> str | None:

@@ -25,6 +25,7 @@ from conformance.cli.options import (
     SystemOptions,
 )
 from conformance.cli.session import CommandEnded, CommandSession, session
+from conformance.conversion import convert
 from conformance.errors import DataError, ExitCode, UserError
 from conformance.events import JsonValue, StageFinished, StageStarted
 from conformance.files import check_folder, written_aside
@@ -153,7 +154,7 @@ def _read(work: CommandSession, file: Path) -> ScoreCard:
     except (msgspec.MsgspecError, DataError) as error:
         refused = DataError(f"{file} is neither a card.json nor a report.json: {error}.")
     try:
-        named = msgspec.convert(load_json(text), type=_Named)
+        named = convert(load_json(text), _Named)
     except (msgspec.MsgspecError, DataError):
         raise refused from None
     if named.areas is not None:

@@ -13,6 +13,7 @@ import typer
 from conformance.cli.cluster import LibOption, VersionOption, teller
 from conformance.cli.options import JsonOption
 from conformance.cli.session import session
+from conformance.conversion import convert
 from conformance.errors import UserError
 from conformance.events import StageFinished
 from conformance.files import check_file
@@ -73,7 +74,7 @@ class _Rules(msgspec.Struct, forbid_unknown_fields=True):
 
 def _rule(table: dict[str, Any]) -> TapRule:
     TapRule(**table)  # knows its keys
-    return msgspec.convert(table, TapRule)  # and msgspec their types
+    return convert(table, TapRule)  # and msgspec their types
 
 
 def read_rules(path: Path) -> tuple[TapRule, ...]:

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import msgspec
 import pyarrow as pa
 
+from conformance.conversion import convert
 from conformance.history.lines import (
     LINES,
     BadLine,
@@ -161,7 +162,7 @@ def operation_of(value: Edn) -> LoggedOperation | None:
     moved = _moved(value.get("rebalance-log"))
     if moved:
         fields["moved"] = moved
-    return msgspec.convert(fields, LoggedOperation)
+    return convert(fields, LoggedOperation)
 
 
 def _content(value: Mapping[object, Edn]) -> dict[str, object]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
+from conformance.conversion import convert
 from conformance.errors import DataError
 from conformance.tla import load_json
 
@@ -235,7 +236,7 @@ def _one_by_one(data: bytes, first: int, *, cut: bool) -> LineBlock:
 
 def _understood(line: object) -> LoggedOperation:
     """The operation of a line. ValidationError for one that lacks what it needs."""
-    operation = msgspec.convert(line, LoggedOperation)
+    operation = convert(line, LoggedOperation)
     needed = _NEEDED.get(operation.f) if operation.type == "ok" else None
     if needed is not None and getattr(operation, needed) is None:
         raise msgspec.ValidationError(

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from conformance.conversion import convert
 from conformance.errors import DataError
 from conformance.tla import Json, load_json
 
@@ -239,7 +240,7 @@ def check_manifest(place: str, document: JsonObject) -> None:
 
 def _check(place: str, line: JsonObject, form: Any, what: str, *, strict: bool = True) -> None:
     try:
-        msgspec.convert(line, form, strict=strict, str_keys=True)
+        convert(line, form, strict=strict, str_keys=True)
     except msgspec.ValidationError as error:
         raise DataError(
             f"{place} is not {what}: {error}. Record again, or remove what was edited."

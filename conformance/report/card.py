@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
+from conformance.conversion import convert
 from conformance.printable import counted, printable
 from conformance.report.badge import badge
 from conformance.tla import load_json
@@ -138,7 +139,7 @@ def dumps(card: ScoreCard) -> str:
 
 def load(text: str) -> ScoreCard:
     """A card that `dumps` has written; msgspec.ValidationError or DataError if it is none."""
-    return msgspec.convert(load_json(text), type=ScoreCard)
+    return convert(load_json(text), ScoreCard)
 
 
 def badge_of(card: ScoreCard) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from conformance.conversion import convert
 from conformance.errors import DataError
 from conformance.files import written_aside
 from conformance.inputs import read_text
@@ -53,7 +54,7 @@ def file_of(folder: Path, system: str) -> Path:
 def load(file: Path) -> ReleaseRecord:
     """A record. DataError if the file holds none."""
     try:
-        return msgspec.convert(load_json(read_text(file)), type=ReleaseRecord)
+        return convert(load_json(read_text(file)), ReleaseRecord)
     except (msgspec.MsgspecError, DataError) as error:
         raise DataError(
             f"{file} is no record of a release: {error}. Remove it and run `kconform versions` "

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from conformance.conversion import convert
 from conformance.errors import DataError
 from conformance.inputs import read_text
 from conformance.report.collect import SCHEMA_VERSION, Report
@@ -73,9 +74,9 @@ def load_earlier(path: Path) -> EarlierReport:
     """Read a report.json; DataError if it is none, or of another schema."""
     try:
         body = load_json(read_text(path))
-        version = msgspec.convert(body, _Versioned).schema_version
+        version = convert(body, _Versioned).schema_version
         if version == SCHEMA_VERSION:
-            content = msgspec.convert(body, _ReportFile)
+            content = convert(body, _ReportFile)
     except (msgspec.ValidationError, DataError) as error:
         raise DataError(
             f"{path} is no report to compare with ({error}). Give --compare the report.json that "

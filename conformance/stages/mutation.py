@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 import conformance
+from conformance.conversion import convert
 from conformance.errors import DataError
 from conformance.printable import counted
 from conformance.stages.context import Context, stage
@@ -69,7 +70,7 @@ def mutation(context: Context, output: Path) -> None:
 
 def _read(path: Path) -> Score:
     try:
-        return msgspec.convert(load_json(path.read_bytes()), type=Score)
+        return convert(load_json(path.read_bytes()), Score)
     except (OSError, msgspec.MsgspecError, DataError) as error:
         raise DataError(
             f"{path} is not a mutation score: {error}. Measure it again with `tox run -e "

@@ -369,6 +369,7 @@ class ProducerStateManager:
         self._has_known = False
         self._last_snap_offset = 0
         self._last_map_offset = offset
+        self._loaded_offset = offset
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
         """Entries stay, whatever of their batches is deleted (since Kafka 2.4)."""

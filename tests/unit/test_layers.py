@@ -21,6 +21,7 @@ LAYERS: dict[str, int] = {
     "conformance.garbage": 0,
     "conformance.resources": 0,
     "conformance.files": 0,
+    "conformance.conversion": 0,
     "conformance.toml": 0,
     "conformance.pickled": 0,
     "conformance.inputs": 0,

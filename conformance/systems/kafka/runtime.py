@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from conformance.conversion import convert
 from conformance.systems.external import AdapterChannel
 from conformance.systems.kafka import runtime_groups
 from conformance.systems.kafka.bridged import BridgedSystem, BridgeSteps
@@ -55,8 +56,14 @@ STEPS: BridgeSteps = MappingProxyType(
 _Entry = tuple[Any, int, int, bool, int]
 """A record of the shard, as `BridgedShards.record` reads it, its write, the producer of its batch,
 whether it is a marker, and its offset."""
-_Pending = tuple[tuple[tuple[str, int, int], ...], tuple[tuple[int, str, int, int], ...]]
-"""Values that are in force, and those that are pending: TransactionalStoreShard.java."""
+
+
+class _Pending(msgspec.Struct, frozen=True, array_like=True):
+    """TransactionalStoreShard.java."""
+
+    values: tuple[tuple[str, int, int], ...]
+    """In force."""
+    pending: tuple[tuple[int, str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +218,11 @@ def _stored(entry: Sequence[Value], _write: int) -> Mapping[Value, Value]:
 
 
 def _pending(sent: Any) -> Value:
-    values, pending = msgspec.convert(sent, _Pending)
+    stored = convert(sent, _Pending)
     return make_record(
-        offsets=make_function({key: _value_at(*entry) for key, *entry in values}),
+        offsets=make_function({key: _value_at(*entry) for key, *entry in stored.values}),
         pending=make_function(
-            {(producer, key): _value_at(*entry) for producer, key, *entry in pending}
+            {(producer, key): _value_at(*entry) for producer, key, *entry in stored.pending}
         ),
     )
 

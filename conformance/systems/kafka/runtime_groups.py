@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from conformance.conversion import convert
 from conformance.systems.shared.shard import EMPTY_LOAD
 from conformance.tla import Value, make_function, make_record
 
@@ -63,7 +64,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
 
 def record(sent: Any, write: int) -> Mapping[Value, Value]:
     """Key and value of a record."""
-    entry = msgspec.convert(sent, _LoggedEntry)
+    entry = convert(sent, _LoggedEntry)
     is_offset = not entry.part
     type, key = ("Offset", _OFFSET_KEY) if is_offset else ("Consumer", entry.member)
     return {
@@ -88,7 +89,7 @@ def record(sent: Any, write: int) -> Mapping[Value, Value]:
 
 def memory(sent: Any) -> Value:
     """The state of the group."""
-    state = msgspec.convert(sent, _State)
+    state = convert(sent, _State)
     fields: dict[str, Value] = {} if state.group is None else _group(state.group)
     if state.offset >= 0:
         offset = make_record(value=state.offset, at=state.offset)
