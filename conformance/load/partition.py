@@ -218,11 +218,14 @@ class SegmentReader:
         for path in segments:
             if len(self.damage) == before:
                 yield from self.segment(path)
-            else:
+            elif path.is_file():
                 self.size += path.stat().st_size
 
     def segment(self, path: Path) -> Iterator[LoggedRecord]:
         """The records of a segment. Behind a damage nothing of it is read."""
+        if not path.is_file():
+            self.damage.append(Damage(path.name, "it is no regular file"))
+            return
         self._next = max(self._next, int(path.stem))
         self.size += path.stat().st_size
         if not path.stat().st_size:

@@ -341,7 +341,7 @@ class _Comparison:
                 yield f"observed {self._observation.summary()}"
         old, new = result.states
         yield f"{old:,} and {new:,} states, {counted(result.nodes, 'observation')} in common"
-        yield "searched to the end" if exhausted else "the limit was reached (--limit)"
+        yield "searched to the end" if exhausted else "a limit was reached (--limit, --seconds)"
         if self._fairness():
             yield "fairness is not compared"
 

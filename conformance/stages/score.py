@@ -46,9 +46,10 @@ def card_of(file: Path, factory: str = "") -> ScoreCard:
     command = report.get("command")
     is_client = "duties" in report  # of `client`, whose `command` is the client's own
     if not is_client and not (command == "gate" and report.get("system")):
+        what = f"a report of `kconform {command}`" if command else "no report of kconform"
         raise UserError(
-            f"{file} is a report of `kconform {command}`, which says nothing of one system. Name a "
-            "report of `kconform gate --system` or of `kconform client`."
+            f"{file} is {what}, and says nothing of one system. Name a report of `kconform gate "
+            "--system` or of `kconform client`."
         )
     if "findings" not in report:
         raise DataError(f"{file} is damaged: it has no list of findings. Run the command again.")

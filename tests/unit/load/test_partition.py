@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,13 @@ def test_a_swap_that_was_interrupted_is_not_what_a_start_loads(tmp_path: Path) -
 
     assert len(log.records) == len(BATCHES)
     assert [damage.segment for damage in log.damage] == [f"{FIRST}.swap"]
+
+
+def test_a_pipe_is_no_empty_segment(tmp_path: Path) -> None:
+    (tmp_path / FIRST).write_bytes(BATCHES[0])
+    os.mkfifo(tmp_path / SECOND)
+
+    log = read_partition(tmp_path, whole=True)
+
+    assert [record.offset for record in log.records] == [0]
+    assert [damage.segment for damage in log.damage] == [SECOND]

@@ -185,6 +185,8 @@ def test_a_client_has_its_examples_and_the_duties_that_nobody_asked_for(tmp_path
 def test_the_report_of_another_command_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="says nothing of one system"):
         card(tmp_path, {"command": "check"})
+    with pytest.raises(UserError, match="is no report of kconform"):
+        card(tmp_path, {})
     with pytest.raises(UserError, match="says nothing of one system"):
         card(tmp_path, {**GATE, "system": None})
 
