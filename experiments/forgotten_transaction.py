@@ -7,8 +7,7 @@ coordinate the transaction nor control the cluster.
 
 1. A producer of confluent-kafka writes a record; L and F have it.
 2. F stands still (SIGSTOP). The producer aborts, and the marker is in L's log alone.
-3. L stops in order, without asking the controller. F goes on and is elected from the ISR; the
-   coordinator's marker comes to F.
+3. L is killed. F goes on and is elected from the ISR; the coordinator's marker comes to F.
 4. L comes back after producer.id.expiration.ms, five seconds here. It truncates its own marker,
    fetches F's, and is elected as the preferred leader.
 
@@ -41,7 +40,6 @@ from impl.records import decode_batches
 EXPIRATION_MS = 5_000
 DAY_MS = 86_400_000
 PROPERTIES = {
-    "controlled.shutdown.enable": "false",
     # What the coordinator writes must not wait for F.
     "transaction.state.log.replication.factor": "1",
     # F stands still for some seconds, and must not be fenced for it.
@@ -85,7 +83,7 @@ class ForgottenTransaction:
 
     def _lose_the_leader(self) -> None:
         self._await_batches(self._leader, 4)
-        self._leader.stop()
+        self._leader.kill()
         print(f"L has {_batches(self._leader)} batches, F {_batches(self._follower)}")
         self._follower.resume()
         self._cluster.await_that("F leads", lambda: self._leads(self._follower), 60.0)

@@ -50,8 +50,8 @@ EndTransaction(p, kind) == EndsOf(p, kind) /\ known' = known \union {p} /\ UNCHA
 Replicate(hw) == AdvanceHighWatermark(hw) /\ UNCHANGED <<known, loaded>>
 Read(size) == Fetch(size) /\ UNCHANGED <<known, loaded>>
 
-\* UnifiedLog.close, and a load of the snapshot that it writes. The high watermark comes from its
-\* checkpoint, which may lag.
+\* UnifiedLog.close, and a load of the snapshot that it writes; LogLoader.recoverSegment writes one as
+\* well, behind a process that died. The high watermark comes from its checkpoint, which may lag.
 Restart(hw) ==
   /\ Restarts /\ loaded = 0 /\ leaderChanges = 0
   /\ log # <<>> /\ hw <= highWatermark
