@@ -10,12 +10,10 @@ import base64
 import os
 import random
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
@@ -24,6 +22,7 @@ from conformance.errors import EnvironmentProblem, UserError
 from conformance.kafka.client import BrokerGone, Connection
 from conformance.kafka.jars import KafkaJars
 from conformance.kafka.maven import Tell, silent
+from conformance.kafka.ports import free_ports
 from conformance.kafka.schemas import Body, Schemas
 from conformance.tla import find_java
 
@@ -71,31 +70,6 @@ class ClusterSettings:
 
 class ClusterTimeout(EnvironmentProblem):
     """What was waited for did not come about: brokers were too slow for it, or too fast."""
-
-
-_PORTS = range(15_000, 32_000)
-"""Below those from which the operating system takes a client's own ports: a broker binds seconds
-after its port was chosen, and again when it is started again."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on now. Raises EnvironmentProblem."""
-    free = (port for port in random.SystemRandom().sample(_PORTS, len(_PORTS)) if _is_free(port))
-    result = list(islice(free, count))
-    if len(result) < count:
-        raise EnvironmentProblem(
-            f"127.0.0.1 has no {count} free ports from {_PORTS.start} to {_PORTS.stop - 1}."
-        )
-    return result
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.kafka.cluster import BROKER, CLIENT, CONTROLLER, LISTENERS, Endpoints, free_ports
+from conformance.kafka.cluster import BROKER, CLIENT, CONTROLLER, LISTENERS, Endpoints
+from conformance.kafka.ports import free_ports
 from conformance.kafka.tap import TapLink
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
 
 from conformance.errors import UserError
-from conformance.kafka.cluster import _is_free, free_ports
 from conformance.kafka.scenario import (
     NODE_FAULTS,
     Faults,
@@ -132,16 +130,6 @@ def test_each_run_of_a_series_draws_its_own_faults(tmp_path: Path) -> None:
 def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         read_plan(tmp_path / "absent.toml", 1)
-
-
-def test_ports_are_free_and_distinct() -> None:
-    ports = free_ports(50)
-    assert len(set(ports)) == 50
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", ports[0]))
-        taken.listen()
-        assert not _is_free(ports[0])
-    assert _is_free(ports[1])
 
 
 def test_every_path_between_tapped_nodes_has_its_own_port() -> None:
