@@ -28,6 +28,7 @@ from conformance.history.rules import Answer
 from conformance.kafka.cluster import Cluster, ClusterSettings, KafkaNode
 from conformance.kafka.jars import NEWEST, chosen_jars
 from conformance.workload.log import HistoryLog
+from experiments.re_elected_leader import records_of
 from experiments.scripted_transactions import (
     TOPIC,
     ScriptedTransactions,
@@ -35,7 +36,6 @@ from experiments.scripted_transactions import (
     read_to_the_end,
     record,
 )
-from impl.records import decode_batches
 
 EXPIRATION_MS = 5_000
 DAY_MS = 86_400_000
@@ -63,7 +63,7 @@ class ForgottenTransaction:
     def run(self, log: HistoryLog) -> None:
         """One transaction is committed in peace; the next one is aborted as told above."""
         transactions = ScriptedTransactions(self._cluster.bootstrap, log, 1)
-        self._coordinator = self._leader_of("__transaction_state", None)
+        self._coordinator = int(self._cluster.partition("__transaction_state")["leaderId"])
         busy = {self._coordinator, self._cluster.controller()}
         free = [node for number, node in self._cluster.nodes.items() if number not in busy]
         self._leader, self._follower = free[:2]
@@ -84,7 +84,8 @@ class ForgottenTransaction:
     def _lose_the_leader(self) -> None:
         self._await_batches(self._leader, 4)
         self._leader.kill()
-        print(f"L has {_batches(self._leader)} batches, F {_batches(self._follower)}")
+        ends = [records_of(node, TOPIC) for node in (self._leader, self._follower)]
+        print(f"L has {ends[0]} batches, F {ends[1]}")
         self._follower.resume()
         self._cluster.await_that("F leads", lambda: self._leads(self._follower), 60.0)
         self._await_batches(self._follower, 4)
@@ -100,22 +101,15 @@ class ForgottenTransaction:
         return self._leader.number in self._cluster.partition(TOPIC)["isrNodes"]
 
     def _leads(self, node: KafkaNode) -> bool:
-        return self._leader_of(TOPIC, self._coordinator) == node.number
-
-    def _leader_of(self, topic: str, node: int | None) -> int:
-        (answer,) = self._cluster.metadata([topic], node=node)["topics"]
-        return int(answer["partitions"][0]["leaderId"])
+        partition = self._cluster.partition(TOPIC, node=self._coordinator)
+        return bool(partition["leaderId"] == node.number)
 
     def _await_batches(self, node: KafkaNode, count: int) -> None:
         self._cluster.await_that(
-            f"node {node.number} has {count} batches", lambda: _batches(node) == count, 60.0
+            f"node {node.number} has {count} batches",
+            lambda: records_of(node, TOPIC) == count,
+            60.0,
         )
-
-
-def _batches(node: KafkaNode) -> int:
-    """How many lie on its disk."""
-    (segment,) = (node.data / f"{TOPIC}-0").glob("*.log")
-    return len(decode_batches(segment.read_bytes()))
 
 
 def main() -> int:

@@ -51,7 +51,7 @@ class LeaderlessCommit:
         others.
         """
         transactions = ScriptedTransactions(self._cluster.bootstrap, log, 1)
-        self._coordinator = self._leader_of("__transaction_state", None)
+        self._coordinator = int(self._cluster.partition("__transaction_state")["leaderId"])
         self._leader = next(n for n in self._cluster.nodes if n != self._coordinator)
         self._cluster.create_topic(TOPIC, assignment={0: [self._leader]})
         transactions.run(record(0, "first"), commits=True)
@@ -73,11 +73,8 @@ class LeaderlessCommit:
             self._return.join()
 
     def _has_leader(self) -> bool:
-        return self._leader_of(TOPIC, self._coordinator) != NO_LEADER
-
-    def _leader_of(self, topic: str, node: int | None) -> int:
-        (answer,) = self._cluster.metadata([topic], node=node)["topics"]
-        return int(answer["partitions"][0]["leaderId"])
+        partition = self._cluster.partition(TOPIC, node=self._coordinator)
+        return bool(partition["leaderId"] != NO_LEADER)
 
 
 def main() -> None:

@@ -173,9 +173,9 @@ _NOT_NEEDED = 84
 """ELECTION_NOT_NEEDED: it leads already."""
 
 
-def records_of(node: KafkaNode) -> int:
+def records_of(node: KafkaNode, topic: str = TOPIC) -> int:
     """How many records its log has on disk (one segment, one record in a batch)."""
-    (segment,) = (node.data / f"{TOPIC}-0").glob("*.log")
+    (segment,) = (node.data / f"{topic}-0").glob("*.log")
     return len(decode_batches(segment.read_bytes()))
 
 

@@ -26,12 +26,12 @@ CONSTANTS
 (* variable | field                                                        *)
 (* ---------+------------------------------------------------------------- *)
 (* known    | ProducerStateManager.activeProducers                         *)
-(* loaded   | ghost: where the log ended that the process has loaded       *)
+(* loaded   | where the log ended that the process has loaded; Kafka keeps  *)
+(*          | no such field, and no adapter shows it                      *)
 (***************************************************************************)
 VARIABLES known, loaded
 
 expiryVars == <<vars, known, loaded>>
-ExpiryGhostVars == GhostVars \union {"loaded"}
 ExpiryInit == Init /\ known = {} /\ loaded = 0
 
 \* An open transaction keeps its producer, however long it is silent (isProducerExpired).

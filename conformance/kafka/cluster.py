@@ -329,9 +329,9 @@ class Cluster:
         with self.connection() as connection:
             connection.call("DeleteTopics", body)
 
-    def partition(self, topic: str, index: int = 0) -> Body:
-        """Leader, leader epoch and ISR of a partition, as a running node tells them."""
-        (result,) = self.metadata([topic])["topics"]
+    def partition(self, topic: str, index: int = 0, *, node: int | None = None) -> Body:
+        """Leader, leader epoch and ISR of a partition, as a node tells them, by default any."""
+        (result,) = self.metadata([topic], node=node)["topics"]
         for entry in result["partitions"]:
             if entry["partitionIndex"] == index:
                 partition: Body = entry
