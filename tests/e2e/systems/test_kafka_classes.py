@@ -93,7 +93,7 @@ OF_ANY_MODEL = (
     *("CoordinatorGroups", "CoordinatorStore", "CoordinatorTransactions"),
     *("DirectoryAssignment", "DirectoryMove"),
     *("LogStorage", "MixedGroup"),
-    *("SharePartition", "TransactionManager", "Transactions"),
+    *("SharePartition", "TransactionManager", "TransactionalLog", "Transactions"),
 )
 """Of these a deviation names the formulas that it breaks in any of its models."""
 
