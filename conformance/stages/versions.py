@@ -1,8 +1,9 @@
 """Stage `versions`: models against several systems, and which known deviation tells of a failure.
 
-A system that passes a model's suite agrees. Where it does not, the suites of the same model as
-known deviations override it are driven: the fewest deviations with which one passes are what the
-system does otherwise. If it passes none, what it does is new.
+A system that passes a model's suite agrees. Where it does not, known deviations are sought with
+which the specification accounts for the divergence, and the suite of the model as they override it
+is driven; and so on. The fewest deviations with which a suite passes are what the system does
+otherwise. If none accounts for a divergence, it is new.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from conformance.stages.context import (
 )
 from conformance.stages.fetch import fetch
 from conformance.stages.overridden import with_deviations
+from conformance.stages.presence import follow
 from conformance.stages.replay import tell
 from conformance.stages.selection import reason_against_model
 from conformance.suites.postman import transition_cover
@@ -111,6 +113,17 @@ class Trial:
     model: str
     overrides: tuple[str, ...] = ()
 
+    @property
+    def plain(self) -> Trial:
+        """Without overrides."""
+        return replace(self, overrides=())
+
+
+Explained = tuple[Trial, ReplayResult]
+"""The trial whose suite passes, and what came of it."""
+_AT_ONCE = 2
+"""How many may show in one step, of all; more are sought among those expected of the version."""
+
 
 class CellStore(Protocol):
     """Keeps cells from one run to the next."""
@@ -163,7 +176,9 @@ class _Matrix:
         """Drive these; report each, and let go of the model's graphs."""
         reasons = {trial: self.reason_against(trial) for trial in trials}
         results = self.drive([trial for trial in trials if not reasons[trial]])
-        explained = self.explain([trial for trial, result in results.items() if result.failed])
+        explained = self.explain(
+            {trial: result for trial, result in results.items() if result.failed}
+        )
         cells: dict[Trial, VersionCell] = {}
         for trial in trials:
             reason = reasons[trial]
@@ -200,25 +215,64 @@ class _Matrix:
             self._context.emit(Progress(STAGE, len(results), len(jobs)))
         return results
 
-    def explain(self, failing: Sequence[Trial]) -> dict[Trial, tuple[Trial, ReplayResult]]:
+    def explain(self, failing: Mapping[Trial, ReplayResult]) -> dict[Trial, Explained]:
         """For each the fewest known deviations with which its suite passes, if there are any."""
-        runs: dict[Trial, tuple[Trial, ReplayResult]] = {}
-        known = {trial: self._known(trial) for trial in failing}
-        for size in range(1, max(map(len, known.values()), default=0) + 1):
-            tried = {
-                replace(trial, overrides=ids): trial
-                for trial in failing
-                if trial not in runs
-                for ids in combinations(known[trial], size)
+        runs: dict[Trial, Explained] = {}
+        tried: set[Trial] = set()
+        while failing:
+            wider = {
+                larger for trial, result in failing.items() for larger in self._wider(trial, result)
             }
-            for overridden, result in self.drive([*tried]).items():
-                if result.verdict is Verdict.PASS:
-                    runs.setdefault(tried[overridden], (overridden, result))
+            results = self.drive(sorted(wider - tried, key=self._order))
+            tried |= wider
+            for trial in sorted(results, key=self._order):
+                if results[trial].verdict is Verdict.PASS:
+                    runs.setdefault(trial.plain, (trial, results[trial]))
+            failing = {
+                trial: result
+                for trial, result in results.items()
+                if result.failed and trial.plain not in runs
+            }
         return runs
 
-    def cell(
-        self, trial: Trial, result: ReplayResult, explained: tuple[Trial, ReplayResult] | None
-    ) -> VersionCell:
+    def _order(self, trial: Trial) -> tuple[str, list[int]]:
+        known = self._known(trial)
+        return trial.system, [known.index(override) for override in trial.overrides]
+
+    def _wider(self, trial: Trial, result: ReplayResult) -> list[Trial]:
+        """The trial with as few more overrides as account for its divergence, each such choice.
+
+        A path costs the steps that it has, where a suite costs a state graph.
+        """
+        known = self._known(trial)
+        others = [name for name in known if name not in trial.overrides]
+        for size in range(1, len(others) + 1):
+            if size > _AT_ONCE:
+                expected = self._expected(trial)
+                others = [name for name in others if name in expected]
+            chosen = [{*trial.overrides, *more} for more in combinations(others, size)]
+            trials = [
+                replace(trial, overrides=tuple(name for name in known if name in names))
+                for names in chosen
+            ]
+            if found := [larger for larger in trials if self._accounts(larger, result)]:
+                return found
+        return []
+
+    def _accounts(self, trial: Trial, result: ReplayResult) -> bool:
+        """Whether the divergences are none where the trial's deviations override the model.
+
+        A path that is not one of that model's, or that cannot be driven, says nothing against them.
+        """
+        bench = workbench(
+            self._context, self._judged(trial), self._paths[trial.system], with_graph=False
+        )
+        return all(
+            follow(bench, divergence.initial, divergence.actions).divergence is None
+            for divergence in result.divergences
+        )
+
+    def cell(self, trial: Trial, result: ReplayResult, explained: Explained | None) -> VersionCell:
         """What came out, held against what the table expects of the version."""
         cell = VersionCell(trial.system, trial.model, ModelOutcome.NEW)
         if not result.failed:
@@ -228,17 +282,11 @@ class _Matrix:
         if explained is None:
             return cell
         overridden, agreed = explained
-        model = self._models[trial.model]
-        expected = {
-            deviation.id for deviation in expected_of(self._context, trial.system, model.spec)
-        }
         return replace(
             cell,
             answer=ModelOutcome.DEVIATES,
             deviations=overridden.overrides,
-            unexpected=tuple(
-                override for override in overridden.overrides if override not in expected
-            ),
+            unexpected=self._unexpected(trial, overridden.overrides),
             tests=agreed.passed,
             steps=agreed.steps,
         )
@@ -262,9 +310,18 @@ class _Matrix:
         seconds = result.seconds if result else 0.0
         emit_finished(self._context, STAGE, f"{cell.system} {cell.model}", outcome, seconds)
 
+    def _unexpected(self, trial: Trial, deviations: Sequence[str]) -> tuple[str, ...]:
+        expected = self._expected(trial)
+        return tuple(name for name in deviations if name not in expected)
+
+    def _expected(self, trial: Trial) -> set[str]:
+        """What the system's table has of this specification, and of this version."""
+        spec = self._models[trial.model].spec
+        return {deviation.id for deviation in expected_of(self._context, trial.system, spec)}
+
     def _known(self, trial: Trial) -> list[str]:
         """What the system's table has of this specification, of whatever version."""
-        bench, _ = self._bench(trial)
+        bench, _ = self._bench(trial.plain)
         operator = bench.prepared.module.operator
         return [
             deviation.id
@@ -281,6 +338,13 @@ class _Matrix:
             {} if known is None else {deviation.id: deviation for deviation in known.deviations()}
         )
 
+    def _judged(self, trial: Trial) -> Model:
+        """The trial's model, as its deviations override it."""
+        table = self._table(trial.system)
+        return with_deviations(
+            self._models[trial.model], [table[override] for override in trial.overrides]
+        )
+
     def _job(self, trial: Trial) -> ReplayJob:
         bench, suite = self._bench(trial)
         return ReplayJob(bench.graph, suite, bench.factory, bench.constants)
@@ -291,10 +355,7 @@ class _Matrix:
         distant = FactoryCapabilities(load_factory(path)).distant is not None
         key = (trial.model, trial.overrides, distant)
         if key not in self._benches:
-            table = self._table(trial.system)
-            overrides = [table[override] for override in trial.overrides]
-            judged = with_deviations(self._models[trial.model], overrides)
-            bench = workbench(self._context, judged, path)
+            bench = workbench(self._context, self._judged(trial), path)
             limits = bench.limits
             self._benches[key] = (
                 bench,
