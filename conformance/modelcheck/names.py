@@ -20,7 +20,9 @@ def model_name(path: Path) -> str:
 
 def bundled_manifests() -> dict[str, Path]:
     """The manifests that belong to kconform, by their models' names, sorted."""
-    return {model_name(path): path for path in sorted(resources.models_dir().rglob("*.toml"))}
+    models = resources.models_dir()
+    paths = sorted(models.rglob("*.toml"))
+    return {path.relative_to(models).with_suffix("").as_posix(): path for path in paths}
 
 
 def hint(name: str, known: Iterable[str]) -> str:

@@ -255,8 +255,8 @@ class _Matrix:
                 replace(trial, overrides=tuple(name for name in known if name in names))
                 for names in chosen
             ]
-            if found := [larger for larger in trials if self._accounts(larger, result)]:
-                return found
+            if accounting := [larger for larger in trials if self._accounts(larger, result)]:
+                return accounting
         return []
 
     def _accounts(self, trial: Trial, result: ReplayResult) -> bool:

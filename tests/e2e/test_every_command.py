@@ -56,8 +56,10 @@ def test_a_comparison_with_systems_that_do_not_fit_is_no_pass(name: str, tmp_pat
 
 @pytest.mark.parametrize("name", DRIVE)
 def test_a_system_that_does_not_fit_is_refused_in_a_paragraph(name: str, tmp_path: Path) -> None:
+    """Each protocol is met by some of the commands."""
     wrong = []
-    for model, system in misfits(list(DRIVE).index(name)):
+    offset = list(DRIVE).index(name)
+    for model, system in islice(misfits(offset), offset % 3, None, 3):
         command = DRIVE[name].format(model=model.name, system=system, store="store")
         ended = in_fork(command.split(), tmp_path, seconds=HERE)
         if ended.code != ExitCode.USAGE or "Traceback" in ended.err:
@@ -67,8 +69,9 @@ def test_a_system_that_does_not_fit_is_refused_in_a_paragraph(name: str, tmp_pat
 
 @pytest.mark.parametrize("name", ALONE)
 def test_a_command_without_a_system_takes_every_protocol(name: str, tmp_path: Path) -> None:
+    """Each protocol is met by two of the commands."""
     wrong = []
-    for model in PROTOCOLS.values():
+    for model in islice(PROTOCOLS.values(), list(ALONE).index(name) % 2, None, 2):
         if (model.expect.distinct_states or 0) > LARGE and name in ("check", "suite"):
             continue  # the graph of recorded clusters; other tests search it
         formula = next(iter(model.check.invariants), "Next")

@@ -10,6 +10,7 @@ import pytest
 from conformance.deviations.table import Deviating
 from conformance.errors import ExitCode
 from conformance.registry import SPECIFICATIONS, factory_path, load_factory
+from tests.breadth import every
 from tests.bundled import MODELS
 from tests.e2e.commands import in_fork
 from tests.e2e.every import DRIVE, HERE, PROTOCOLS, smallest, tell
@@ -72,7 +73,7 @@ def test_a_system_that_fits_is_driven(system: str, spec: str, name: str, tmp_pat
 
 @pytest.mark.parametrize(
     ("spec", "name"),
-    [*zip(sorted(DRIVEN), cycle(("replay", "explore", "record")), strict=False)],
+    every(4, zip(sorted(DRIVEN), cycle(("replay", "explore", "record")), strict=False)),
 )
 def test_kafkas_classes_are_driven_by_what_they_take(spec: str, name: str, tmp_path: Path) -> None:
     jars_or_skip("4.4.0")

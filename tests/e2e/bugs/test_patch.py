@@ -123,7 +123,7 @@ def test_a_list_of_described_bugs_gets_a_row_for_each(tmp_path: Path) -> None:
         )
     )
     named = ("--history", str(tmp_path / "bugs.toml"), "--model", SMALL)
-    code, body, _ = judged(*named, "--budget", "30")
+    code, body, _ = judged(*named, "--budget", "15")
     killed, survived = body["stages"]["history"]["bugs"]
     assert code != 0
     assert (killed["name"], killed["fate"], killed["model"]) == ("lag", "killed", SMALL)

@@ -21,6 +21,7 @@ from conformance.inspect.reading.reader import read
 from conformance.kafka.incidents import INCIDENTS, TOPIC
 from conformance.modelcheck.specifications import Specifications
 from conformance.verdict import Verdict
+from tests.breadth import every
 from tests.kafka_needed import VERSIONS, jars_or_skip
 from tests.planted.faults import FAULTS
 from tests.planted.sites import Site
@@ -145,7 +146,7 @@ def test_the_exported_trace_is_judged_alike(clean: Path, tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("kind", every(2, FAULTS))
 def test_a_planted_fault_is_found(clean: Path, tmp_path: Path, kind: str) -> None:
     fault, copies = FAULTS[kind], tmp_path / "copies"
     shutil.copytree(clean, copies)
@@ -166,7 +167,7 @@ ALONE = [kind for kind, fault in FAULTS.items() if fault.invariant in (
 
 
 @pytest.mark.parametrize("logs", [True, False], ids=["logs", "no-logs"])
-@pytest.mark.parametrize("kind", [*ALONE, "batch-of-magic-1", "batch-without-epoch"])
+@pytest.mark.parametrize("kind", every(2, [*ALONE, "batch-of-magic-1", "batch-without-epoch"]))
 def test_a_wrong_identity_or_format_accuses_nobody_else(
     clean: Path, tmp_path: Path, kind: str, logs: bool
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 from pathlib import Path
@@ -13,12 +12,12 @@ from typer.testing import CliRunner
 
 from conformance.cli.main import app
 from conformance.errors import ExitCode
+from tests.breadth import mostly_at_night
 from tests.kafka_needed import COMMON_RELEASES, jars_or_skip
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "findings.md"
 REPLAYS = re.findall(r"^    kconform (replay .*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-EVERY = os.environ.get("KCONFORM_EVERY_RELEASE") == "1"
 
 
 def protocol(command: str) -> tuple[str, str]:
@@ -42,10 +41,11 @@ def test_the_page_has_such_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", REPLAYS if EVERY else FIRST, ids=lambda text: Path(text.split()[1]).stem
+    "command",
+    mostly_at_night(REPLAYS, each_time=FIRST.__contains__),
+    ids=lambda text: Path(text.split()[1]).stem,
 )
 def test_a_replay_shows_its_finding(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With KCONFORM_EVERY_RELEASE=1 all of them."""
     for version in releases(command):
         jars_or_skip(version)
     monkeypatch.chdir(ROOT)

@@ -22,6 +22,7 @@ from conformance.history.lines import read_block
 from conformance.history.reading import history_files
 from conformance.history.rules import Answer, HistoryFormulas
 from conformance.workers import Here
+from tests.breadth import mostly_at_night
 from tests.e2e.processes import MARK, end_processes, needs_proc, processes
 from tests.kafka_needed import VERSIONS, jars_or_skip
 
@@ -46,7 +47,7 @@ def _needed(request: pytest.FixtureRequest) -> Iterator[None]:
     end_processes(MARKED)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", mostly_at_night(VERSIONS, each_time=VERSIONS[-1].__eq__))
 def test_a_workload_with_faults_is_made_and_judged(version: str, tmp_path: Path) -> None:
     jars_or_skip(version)
     runs = tmp_path / "runs"

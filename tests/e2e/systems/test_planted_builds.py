@@ -28,6 +28,7 @@ from conformance.systems.external import CHANNELS
 from conformance.systems.kafka.factory import KafkaFactory
 from conformance.tla import find_tools
 from conformance.verdict import Verdict
+from tests.breadth import every
 from tests.e2e.kafka.test_junit import run
 from tests.kafka_needed import jars_or_skip
 
@@ -92,7 +93,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.parametrize(
     ("fault", "model"),
-    [*FAULTS.items(), *OF_THE_CONSUMER.items(), *OF_THE_DISK.items()],
+    every(3, [*FAULTS.items(), *OF_THE_CONSUMER.items(), *OF_THE_DISK.items()]),
     ids=[*FAULTS, *OF_THE_CONSUMER, *OF_THE_DISK],
 )
 def test_a_plain_fault_is_found(
@@ -108,6 +109,7 @@ def test_a_plain_fault_is_found(
     assert result.verdict is Verdict.FAIL
 
 
+@pytest.mark.nightly  # it makes the state graphs of all suites
 def test_the_recommended_command_drives_the_suites_that_find_them() -> None:
     jars_or_skip(VERSION)
     events: list[Event] = []

@@ -16,6 +16,7 @@ from conformance.modelcheck.cache import cache_dir
 from conformance.stages.client import ExampleTally
 from experiments import planted_clients as planted
 from experiments.planted_clients import FAULTS, NONE, Bench, Fault, Library, named
+from tests.breadth import every
 
 BENCH = Bench(jobs=3, seed=1, patience=6.0)
 OF_EACH = 3
@@ -62,7 +63,7 @@ def runs(request: pytest.FixtureRequest) -> Runs:
     return Runs(library, BENCH.run(library, NONE, tuple(aimed)))
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", every(2, FAULTS), ids=lambda fault: fault.name)
 def test_a_planted_fault_is_found_and_named(runs: Runs, fault: Fault) -> None:
     """One fault at a time: side by side on a busy machine they keep each other waiting."""
     library, clean = runs.library, runs.clean

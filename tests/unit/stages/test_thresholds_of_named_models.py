@@ -21,6 +21,7 @@ from conformance.stages.context import Context, Workbench
 from conformance.stages.coverage import coverage
 from conformance.tla import Action, find_tools
 from conformance.verdict import Verdict
+from tests.breadth import every
 from tests.bundled import OF_CI
 
 pytestmark = pytest.mark.tlc
@@ -44,7 +45,7 @@ def taken(prepared: PreparedModel) -> Iterator[Action]:
         yield from (action for action, _ in spec.successors(state))
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@pytest.mark.parametrize("model", every(3, MODELS), ids=lambda model: model.name)
 def test_a_model_that_was_named_is_held_to_its_own_actions(context: Context, model: Model) -> None:
     prepared = prepare(model, find_tools(), context.check.parser)
     actions = tuple(taken(prepared))

@@ -1,0 +1,32 @@
+"""Tables that are too long for every run: a part runs each time, all of it in `tox run -e breadth`.
+
+Each kind that a table has runs each time; what is left out says nothing that its neighbour does
+not say, but for the one thing, release or library that its row names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import pytest
+from _pytest.mark.structures import ParameterSet
+
+Row = TypeVar("Row")
+
+
+def mostly_at_night(
+    rows: Iterable[Row], each_time: Callable[[Row], bool]
+) -> list[Row | ParameterSet]:
+    """The table's rows; those that do not run each time are marked."""
+    return [row if each_time(row) else _marked(row) for row in rows]
+
+
+def every(number: int, rows: Iterable[Row], first: int = 0) -> list[Row | ParameterSet]:
+    """Each time one row of so many, and the others at night."""
+    return [row if place % number == first else _marked(row) for place, row in enumerate(rows)]
+
+
+def _marked(row: object) -> ParameterSet:
+    values = row if isinstance(row, tuple) else (row,)
+    return pytest.param(*values, marks=pytest.mark.nightly)
