@@ -18,7 +18,7 @@ from conformance.events import Emit, JsonValue, StageFinished, StageStarted, Wor
 from conformance.modelcheck.check import CheckOptions, check_models, graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.manifest import Model, find_models
-from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.modelcheck.prepare import PreparedModel, bound, prepare
 from conformance.registry import (
     BUILT_IN,
     SPECIFICATIONS,
@@ -368,17 +368,19 @@ def _bench(
     chosen = choices_of(context, name, model.spec, deviations) if free else ()
     choices = tuple(choice.id for choice in chosen)
     judged = with_deviations(model, (*chosen, *deviations))
+    # Before TLC is asked for a graph that nobody could drive along.
+    fitting = bound(judged, context.check.tools or find_tools(), context.check.parser)
+    if reason := reason_against(path, fitting):
+        raise UserError(
+            f"The system {name} cannot be driven by the model {model.name}: "
+            f"{reason.removesuffix('.')}. Name another system or another model."
+        )
     if with_graph:
         graph, prepared = graph_and_spec(judged, context.check, context.emit)
         bench = Workbench(judged, prepared, path, graph, ids, choices)
     else:
         prepared = _prepared(context, judged)
         bench = Workbench(judged, prepared, path, None, ids, choices)
-    if reason := reason_against(path, bench.prepared):
-        raise UserError(
-            f"The system {name} cannot be driven by the model {model.name}: "
-            f"{reason.removesuffix('.')}. Name another system or another model."
-        )
     context.emit(compared_model(prepared, path))
     return bench
 
