@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import uuid
 from collections import Counter
@@ -144,7 +145,7 @@ def open_writer(
             (folder / MANIFEST).write_bytes(
                 msgspec.json.format(msgspec.json.encode(writer.manifest()), indent=1)
             )
-            _move_into_place(folder, path)
+            _move_into_place(folder, path, replace=replace)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -165,10 +166,18 @@ def check_target(path: Path, *, replace: bool) -> None:
     read_manifest(path)  # whatever is not a store is not ours to remove
 
 
-def _move_into_place(folder: Path, path: Path) -> None:
-    if not path.exists():
+def _move_into_place(folder: Path, path: Path, *, replace: bool) -> None:
+    try:
         folder.rename(path)
         return
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+    if not replace:
+        raise UserError(
+            f"Another process has written {path} meanwhile, and what this one has recorded is not "
+            "kept. Run the command again with another name of a store (-o)."
+        )
     old = path.with_name(f".{path.name}.old-{uuid.uuid4().hex[:12]}")
     path.rename(old)
     folder.rename(path)

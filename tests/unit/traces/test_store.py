@@ -109,6 +109,19 @@ def test_an_existing_folder_is_not_touched_unless_it_is_a_store_and_may_be_repla
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "precious"
 
 
+def test_of_two_that_write_one_store_the_second_says_that_its_own_is_not_kept(
+    tmp_path: Path,
+) -> None:
+    columns = infer_columns(VARIABLES, [FREE])
+    with (
+        pytest.raises(UserError, match="Another process has written"),
+        open_writer(tmp_path / "s", IDENTITY, columns),
+    ):
+        save(tmp_path / "s", TRACES)
+    assert len(list(TraceStore.open(tmp_path / "s").traces())) == len(TRACES)
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
+
+
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), ValueError("a bug")])
 def test_a_failure_leaves_nothing(tmp_path: Path, failure: BaseException) -> None:
     def half_a_store() -> None:
