@@ -85,12 +85,13 @@ def _order(system: str) -> tuple[str, tuple[int, ...], str]:
     return kind, tuple(map(int, re.findall(r"\d+", version))), system
 
 
+_LEFT_OUT = "-"
 _MARKS: Mapping[str, str] = {
     "agrees": "agrees",
     "deviates": "as known",
     "deviates in a new way": "**NEW**",
     "inconclusive": "undecided",
-    "left out": "-",
+    "left out": _LEFT_OUT,
 }
 _NOT_RUN = "not run"
 
@@ -110,6 +111,8 @@ def markdown(kept: Sequence[ReleaseRecord]) -> str:
         "it passes with the deviations that the file of the release names.",
         "The classes of a release load shipped logs, a row for each group or other unit",
         "([will this log load?](../load.md#the-same-log-and-every-release)).",
+        f"*{_LEFT_OUT}* marks a suite that the release cannot take;",
+        "suites that none of them can take are not here.",
         f"*{_NOT_RUN}* says that nobody has run it, and so does a release that is missing here.",
     ]
     for kind in dict.fromkeys(_order(record.system)[0] for record in kept):
@@ -132,8 +135,10 @@ def _words(record: ReleaseRecord) -> Mapping[str, str]:
 def _table(
     head: str, kept: Sequence[ReleaseRecord], cells: Mapping[str, Mapping[str, str]]
 ) -> Iterator[str]:
-    """A row for each path or suite, a column for each release."""
-    names = sorted({name for row in cells.values() for name in row})
+    """A row for each path or suite that a release can take, a column for each release."""
+    names = sorted(
+        {name for row in cells.values() for name, word in row.items() if word != _LEFT_OUT}
+    )
     if not names:
         return
     systems = [record.system for record in kept]
