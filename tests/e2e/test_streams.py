@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from conformance.cli.main import COMMANDS
+from tests.breadth import every
 
 pytestmark = pytest.mark.tlc
 
@@ -84,8 +85,8 @@ def ended_without_a_reader(command: str, folder: Path = FOLDER) -> tuple[int, st
         "",
         "--help",
         "--version",
-        *(f"{name} --help" for name in COMMANDS),
-        *(f"cluster {name} --help" for name in ("run", "record", "judge", "traces", "incident")),
+        *every(4, (f"{name} --help" for name in COMMANDS)),
+        "cluster run --help",
         "bugs --list",
         "check --list",
         "deviations kafka-4.4.0 --table",

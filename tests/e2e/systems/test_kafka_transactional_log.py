@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 
@@ -13,6 +14,7 @@ from conformance.systems.kafka.transactional_log import KafkaTransactionalLogSys
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla import Action
 from conformance.verdict import Verdict
+from tests.breadth import every
 from tests.kafka_needed import jars_or_skip
 
 pytestmark = pytest.mark.tlc
@@ -27,7 +29,7 @@ OLDER = ["3.9.1", "4.0.0", "4.3.1"]
     ("model", "version"),
     [
         *((model, NEWEST) for model in MODELS),
-        *((model, older) for model in ("log-elections", "log-restarts") for older in OLDER),
+        *every(3, product(("log-elections", "log-restarts"), OLDER)),
     ],
 )
 def test_random_walks_agree(context: Context, model: str, version: str) -> None:

@@ -15,6 +15,7 @@ from conformance.replay.engine import Driver, close, run_until_believed
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.replay import spec_oracle
 from conformance.tla import Action, State
+from tests.breadth import every
 from tests.kafka_needed import jars_or_skip
 
 VERSION = "4.4.0"
@@ -62,7 +63,9 @@ def after(broker: str, model: str, steps: str) -> tuple[State, ...]:
         close(system)
 
 
-@pytest.mark.parametrize(("model", "tests"), [("mixed/eager-2m", 80), ("mixed/topics-3m", 97)])
+@pytest.mark.parametrize(
+    ("model", "tests"), every(2, [("mixed/eager-2m", 80), ("mixed/topics-3m", 97)])
+)
 def test_kafka_agrees_but_for_its_known_deviation(
     model: str, tests: int, broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import ActionRefused, CannotSnapshot, SystemUnderTest
 from conformance.tla import Action, Value
+from tests.breadth import every
 from tests.unit.replay.machines import actions, graph, moves
 
 EDGES = [(0, 1, "A"), (1, 2, "A"), (2, 0, "B"), (1, 3, "C"), (3, 0, "B")]
@@ -214,7 +215,7 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", every(2, MODELS))
 def test_a_bundled_suite_shows_the_same_with_every_look(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
