@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from conformance.config import Settings
-from conformance.events import Event, Finding, StageFinished
+from conformance.events import Event, Finding, StageFinished, StageStarted
 from conformance.stages.context import Context, one_model
-from conformance.stages.versions import ModelOutcome, VersionCell, versions
+from conformance.stages.versions import STAGE, ModelOutcome, VersionCell, versions
 from conformance.verdict import Verdict
 from tests.e2e.adapters.conftest import MODEL, PYTHON
 
@@ -52,6 +52,14 @@ def test_what_is_known_of_a_version_passes_and_what_is_not_fails(told: list[Even
         "deviates: FORGETS; DRIVEN",
         "agrees; DRIVEN",
     ]
+
+
+def test_a_suite_is_driven_with_those_deviations_alone_that_account_for_the_divergence(
+    told: list[Event],
+) -> None:
+    """All six without one, then those three of which FORGETS accounts for the divergence."""
+    suites = [e.total for e in told if isinstance(e, StageStarted) and e.stage == STAGE]
+    assert suites == [6, 3]
 
 
 def test_only_what_is_new_is_a_finding(told: list[Event]) -> None:
