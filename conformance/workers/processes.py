@@ -3,6 +3,7 @@
 - A fork inherits the function and all that it refers to. Only items and results are pickled.
 - What is there at the fork is frozen: a collection in a child would copy all pages of its parent.
 - Ctrl-C reaches the whole process group. The parent decides what it means, and ends its children.
+  While it forks, the signal waits.
 - A child closes the pipes that it inherits, or the parent's end would go unseen.
 - A child leaves without its parent's exit functions, and without flushing what the parent wrote.
 """
@@ -15,9 +16,10 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -94,7 +96,8 @@ class _Forks(ExitStack):
                 name="kconform worker",
                 daemon=True,
             )
-            process.start()
+            with _held():
+                process.start()
             theirs.close()
             self._forks.append(_Fork(process, ours))
             self.callback(_end, process, ours)
@@ -114,6 +117,32 @@ class _Forks(ExitStack):
             while due in done:
                 yield done.pop(due)
                 due += 1
+
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def _held() -> Iterator[None]:
+    """The signals that end a command wait: a fork in whose midst one comes would show a traceback.
+
+    Of Python's own handlers, so that it is the same whichever thread the system gives them to.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # no signal is handled here
+        return
+    came: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _frame: came.append(number))
+        for number in _ENDING
+    }
+    try:
+        yield
+    finally:
+        for ending, handler in before.items():
+            signal.signal(ending, signal.SIG_DFL if handler is None else handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def _give(fork: _Fork, numbered: Iterator[tuple[int, object]]) -> bool:

@@ -21,6 +21,7 @@ from conformance.workers import (
     WorkerEnded,
     Workers,
     is_small,
+    processes,
     workers_for,
 )
 
@@ -143,3 +144,18 @@ def test_results_that_nobody_asks_for_any_more_can_be_given_up(workers: Workers)
     with closing(results):  # type: ignore[type-var]  # Workers.map promises that it can be closed
         pass
     assert list(results) == []
+
+
+def test_an_interrupt_waits_while_a_process_is_forked() -> None:
+    reached = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def fork() -> None:
+        with processes._held():
+            signal.raise_signal(signal.SIGINT)
+            reached.append("the end of the block")
+
+    with pytest.raises(KeyboardInterrupt):
+        fork()
+    assert reached
+    assert signal.getsignal(signal.SIGINT) is before
