@@ -96,7 +96,7 @@ class _Forks(ExitStack):
                 name="kconform worker",
                 daemon=True,
             )
-            with _held():
+            with _signals_deferred():
                 process.start()
             theirs.close()
             self._forks.append(_Fork(process, ours))
@@ -123,7 +123,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def _held() -> Iterator[None]:
+def _signals_deferred() -> Iterator[None]:
     """The signals that end a command wait: a fork in whose midst one comes would show a traceback.
 
     Of Python's own handlers, so that it is the same whichever thread the system gives them to.

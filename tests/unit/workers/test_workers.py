@@ -151,7 +151,7 @@ def test_an_interrupt_waits_while_a_process_is_forked() -> None:
     before = signal.getsignal(signal.SIGINT)
 
     def fork() -> None:
-        with processes._held():
+        with processes._signals_deferred():
             signal.raise_signal(signal.SIGINT)
             reached.append("the end of the block")
 
