@@ -1,7 +1,6 @@
-"""Tables that are too long for every run: a part runs each time, all of it in `tox run -e breadth`.
+"""Tables that are too long for every run: `tox run -e breadth` runs the rows that others leave out.
 
-Each kind that a table has runs each time; what is left out says nothing that its neighbour does
-not say, but for the one thing, release or library that its row names.
+Keep rows of one kind beside each other: where the place in the table decides, one of them runs.
 """
 
 from __future__ import annotations

@@ -244,20 +244,30 @@ class _Matrix:
 
         A path costs the steps that it has, where a suite costs a state graph.
         """
-        known = self._known(trial)
-        others = [name for name in known if name not in trial.overrides]
-        for size in range(1, len(others) + 1):
-            if size > _AT_ONCE:
-                expected = self._expected(trial)
-                others = [name for name in others if name in expected]
-            chosen = [{*trial.overrides, *more} for more in combinations(others, size)]
-            trials = [
-                replace(trial, overrides=tuple(name for name in known if name in names))
-                for names in chosen
-            ]
-            if accounting := [larger for larger in trials if self._accounts(larger, result)]:
+        others = [name for name in self._known(trial) if name not in trial.overrides]
+        for size in range(1, _AT_ONCE + 1):
+            if accounting := self._accounting(trial, result, others, size):
                 return accounting
+        expected = self._expected(trial)
+        others = [name for name in others if name in expected]
+        # Of a new departure not even all of them account: their thousands of subsets are not asked.
+        if self._accounting(trial, result, others, len(others)):
+            for size in range(_AT_ONCE + 1, len(others) + 1):
+                if accounting := self._accounting(trial, result, others, size):
+                    return accounting
         return []
+
+    def _accounting(
+        self, trial: Trial, result: ReplayResult, others: Sequence[str], size: int
+    ) -> list[Trial]:
+        """The trial with so many of the others that together they account for its divergence."""
+        known = self._known(trial)
+        chosen = [{*trial.overrides, *more} for more in combinations(others, size)]
+        trials = [
+            replace(trial, overrides=tuple(name for name in known if name in names))
+            for names in chosen
+        ]
+        return [larger for larger in trials if self._accounts(larger, result)]
 
     def _accounts(self, trial: Trial, result: ReplayResult) -> bool:
         """Whether the divergences are none where the trial's deviations override the model.

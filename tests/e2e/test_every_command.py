@@ -6,14 +6,16 @@ adapters/test_every_system.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from conformance.errors import ExitCode
 from conformance.modelcheck.manifest import Model
+from tests.breadth import mostly_at_night
 from tests.e2e.commands import in_fork
 from tests.e2e.every import DRIVE, HERE, PROTOCOLS, SYSTEMS, fits, tell
 
@@ -41,6 +43,13 @@ def misfits(offset: int) -> Iterator[tuple[Model, str]]:
         yield model, next(islice(cycle(others), number + offset, None))
 
 
+def in_parts(commands: Collection[str], parts: int) -> list[tuple[str, int] | ParameterSet]:
+    """Each command with every part of the protocols: one by day, another one at each command."""
+    numbers = {name: number for number, name in enumerate(commands)}
+    rows = [(name, part) for name in commands for part in range(parts)]
+    return mostly_at_night(rows, each_time=lambda row: row[1] == numbers[row[0]] % parts)
+
+
 @pytest.mark.parametrize("name", COMPARE)
 def test_a_comparison_with_systems_that_do_not_fit_is_no_pass(name: str, tmp_path: Path) -> None:
     wrong = []
@@ -54,12 +63,13 @@ def test_a_comparison_with_systems_that_do_not_fit_is_no_pass(name: str, tmp_pat
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", DRIVE)
-def test_a_system_that_does_not_fit_is_refused_in_a_paragraph(name: str, tmp_path: Path) -> None:
-    """Each protocol is met by some of the commands."""
+@pytest.mark.parametrize(("name", "part"), in_parts(DRIVE, 3))
+def test_a_system_that_does_not_fit_is_refused_in_a_paragraph(
+    name: str, part: int, tmp_path: Path
+) -> None:
+    """By day each protocol is met by some of the commands."""
     wrong = []
-    offset = list(DRIVE).index(name)
-    for model, system in islice(misfits(offset), offset % 3, None, 3):
+    for model, system in islice(misfits(list(DRIVE).index(name)), part, None, 3):
         command = DRIVE[name].format(model=model.name, system=system, store="store")
         ended = in_fork(command.split(), tmp_path, seconds=HERE)
         if ended.code != ExitCode.USAGE or "Traceback" in ended.err:
@@ -67,11 +77,13 @@ def test_a_system_that_does_not_fit_is_refused_in_a_paragraph(name: str, tmp_pat
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", ALONE)
-def test_a_command_without_a_system_takes_every_protocol(name: str, tmp_path: Path) -> None:
-    """Each protocol is met by two of the commands."""
+@pytest.mark.parametrize(("name", "part"), in_parts(ALONE, 2))
+def test_a_command_without_a_system_takes_every_protocol(
+    name: str, part: int, tmp_path: Path
+) -> None:
+    """By day each protocol is met by two of the commands."""
     wrong = []
-    for model in islice(PROTOCOLS.values(), list(ALONE).index(name) % 2, None, 2):
+    for model in islice(PROTOCOLS.values(), part, None, 2):
         if (model.expect.distinct_states or 0) > LARGE and name in ("check", "suite"):
             continue  # the graph of recorded clusters; other tests search it
         formula = next(iter(model.check.invariants), "Next")

@@ -86,7 +86,10 @@ def ended_without_a_reader(command: str, folder: Path = FOLDER) -> tuple[int, st
         "--help",
         "--version",
         *every(4, (f"{name} --help" for name in COMMANDS)),
-        "cluster run --help",
+        *every(
+            5,
+            (f"cluster {name} --help" for name in ("run", "record", "judge", "traces", "incident")),
+        ),
         "bugs --list",
         "check --list",
         "deviations kafka-4.4.0 --table",
