@@ -27,6 +27,7 @@ from conformance.stages.context import (
     Context,
     Outcome,
     Workbench,
+    announce_benches,
     emit_finished,
     expected_of,
     workbench,
@@ -122,7 +123,7 @@ class Trial:
 Explained = tuple[Trial, ReplayResult]
 """The trial whose suite passes, and what came of it."""
 _AT_ONCE = 2
-"""How many may show in one step, of all; more are sought among those expected of the version."""
+"""How many that are not expected of the version may show in one step."""
 
 
 class CellStore(Protocol):
@@ -245,17 +246,15 @@ class _Matrix:
         A path costs the steps that it has, where a suite costs a state graph.
         """
         others = [name for name in self._known(trial) if name not in trial.overrides]
-        for size in range(1, _AT_ONCE + 1):
-            if accounting := self._accounting(trial, result, others, size):
-                return accounting
-        expected = self._expected(trial)
-        others = [name for name in others if name in expected]
-        # Of a new departure not even all of them account: their thousands of subsets are not asked.
-        if self._accounting(trial, result, others, len(others)):
-            for size in range(_AT_ONCE + 1, len(others) + 1):
-                if accounting := self._accounting(trial, result, others, size):
+        expected = [name for name in others if name in self._expected(trial)]
+        if accounting := self._accounting(trial, result, others, 1):
+            return accounting
+        # Unless all of them account, their subsets are not asked: there may be thousands.
+        if expected and self._accounting(trial, result, expected, len(expected)):
+            for size in range(2, len(expected) + 1):
+                if accounting := self._accounting(trial, result, expected, size):
                     return accounting
-        return []
+        return self._accounting(trial, result, others, _AT_ONCE)
 
     def _accounting(
         self, trial: Trial, result: ReplayResult, others: Sequence[str], size: int
@@ -267,6 +266,7 @@ class _Matrix:
             replace(trial, overrides=tuple(name for name in known if name in names))
             for names in chosen
         ]
+        announce_benches(self._context, map(self._judged, trials), self._paths[trial.system])
         return [larger for larger in trials if self._accounts(larger, result)]
 
     def _accounts(self, trial: Trial, result: ReplayResult) -> bool:
