@@ -61,6 +61,24 @@ def resolved(path: Path, users: Sequence[Path] = ()) -> Table:
     return whole
 
 
+def inherited_overrides(path: Path) -> frozenset[str]:
+    """The overrides that the manifest has from its base, with the base's definitions of them."""
+    own = read_toml(path, Table, _WHAT, _PAGE)
+    stated = _table(own, "overrides")
+    defined = {head.partition("(")[0] for head in _table(own, "definitions")}
+    overrides = _table(inherited(path, own), "overrides")
+    return frozenset(
+        name
+        for name, operator in overrides.items()
+        if name not in stated and operator not in defined
+    )
+
+
+def _table(whole: Table, key: str) -> Mapping[str, object]:
+    table = whole.get(key, {})
+    return table if isinstance(table, dict) else {}
+
+
 def read_form(path: Path, whole: Table) -> ManifestFile:
     """A whole manifest with its types; UserError for a key or a schema that is not known."""
     manifest = fitted(whole, ManifestFile, str(path), _WHAT, _PAGE)

@@ -11,6 +11,7 @@ from typing import cast
 from conformance.errors import SpecError
 from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.form import Check
+from conformance.modelcheck.inheritance import inherited_overrides
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, bound_again
 from conformance.story.behaviour import Step
@@ -20,7 +21,7 @@ from conformance.tla.search import ObservedProblem, PairResult, SearchLimits, co
 MOST_STATES = 5_000
 """Of both sides and all overrides together: a search that comes to no end here says nothing."""
 
-_KIND = "idle-overrides"
+_KIND = "idle-own-overrides"
 
 
 def bounds_only(model: Model) -> Model:
@@ -57,18 +58,20 @@ def idle_overrides(
     """The overrides without which, one at a time, the model has the same states and steps.
 
     An override that a checked formula depends on is none of them, nor is one without which a step
-    of the counterexample is not taken. Of a mutant the mutated operator alone is looked at: what
-    it inherits is looked at in the model that it extends. The search ends at the first
-    difference; all searches together meet MOST_STATES, and what comes later is not named. The
-    model has at least `known_states`: equal sides have as many each, so no search begins for which
-    both are too many.
+    of the counterexample is not taken. Of a mutant the mutated operator alone is looked at, and of
+    any other model what it does not inherit: that is looked at in the model that it extends. The
+    search ends at the first difference; all searches together meet MOST_STATES, and what comes
+    later is not named. The model has at least `known_states`: equal sides have as many each, so no
+    search begins for which both are too many.
     """
     most = MOST_STATES
     overridden = overridden_operators(prepared)
     mutated = {prepared.model.mutant}.intersection(overridden)
+    inherited = _inherited(prepared.model)
+    own = [name for name in overridden if name not in inherited]
     with_all = cache(lambda: bound_again(bounds_only(prepared.model), prepared.module).spec)
     names: list[str] = []
-    for name in mutated or overridden:
+    for name in mutated or own:
         if most <= 0 or 2 * known_states > most:
             break
         result = _with_and_without(prepared, name, with_all, counterexample, most)
@@ -78,6 +81,10 @@ def idle_overrides(
         if result.equal:
             names.append(name)
     return tuple(names)
+
+
+def _inherited(model: Model) -> frozenset[str]:
+    return inherited_overrides(model.origin) if model.origin.suffix == ".toml" else frozenset()
 
 
 def known_idle_overrides(

@@ -144,6 +144,25 @@ def test_an_override_that_changes_nothing_is_named(what: str, engine: str, tmp_p
     assert ("it has the same states and steps" in output) == bool(idle)
 
 
+@pytest.mark.parametrize(
+    ("more", "idle"),
+    [
+        ("", []),
+        ("[overrides]\nJump = 'AsBefore'\n", ["Jump"]),
+        ("[definitions]\n'Other(m)' = 'm <= 3'\n", ["Step"]),
+    ],
+)
+def test_an_inherited_override_is_looked_at_where_it_is_stated(
+    more: str, idle: list[str], tmp_path: Path
+) -> None:
+    """A model inherits neither what it states nor what it defines anew."""
+    definitions = "'Other(m)' = '4 > m'\nAsBefore = \"n = 1 /\\\\ n' = 3\"\n"
+    manifest(tmp_path, HOLDS, f"[definitions]\n{definitions}[overrides]\nStep = 'Other'\n")
+    path = tmp_path / "extending.toml"
+    path.write_text(f'schema = 1\nextends = "counter"\n{more}[expect]\nresult = "holds"\n')
+    assert check(str(path))[1]["idle_overrides"] == idle
+
+
 @pytest.mark.parametrize("engine", ["tlc", "python"])
 @pytest.mark.parametrize("formula", ["Small", "Bound"])
 def test_an_override_that_changes_a_formula_alone_changes_something(
