@@ -110,8 +110,10 @@ def markdown(kept: Sequence[ReleaseRecord]) -> str:
         "A suite *agrees* with the specification, or departs *as known*:",
         "it passes with the deviations that the file of the release names.",
         "The classes of a release load shipped logs, a row for each group or other unit",
-        "([will this log load?](../load.md#the-same-log-and-every-release)).",
-        f"*{_LEFT_OUT}* marks a suite that the release cannot take;",
+        "([will this log load?](../load.md#the-same-log-and-every-release));",
+        "releases before 4.0 have another coordinator, and are not in that table.",
+        f"*{_LEFT_OUT}* marks a suite that the release cannot take,",
+        "or a unit of which its load of the log says nothing;",
         "suites that none of them can take are not here.",
         f"*{_NOT_RUN}* says that nobody has run it, and so does a release that is missing here.",
     ]
@@ -120,7 +122,8 @@ def markdown(kept: Sequence[ReleaseRecord]) -> str:
         lines += ["", f"## {kind}"]
         lines += _table("path", of_kind, {r.system: r.deviations for r in of_kind})
         lines += _table("suite", of_kind, {r.system: _words(r) for r in of_kind})
-        lines += _table("log", of_kind, {r.system: r.logs for r in of_kind})
+        loading = [record for record in of_kind if record.logs]
+        lines += _table("log", loading, _loads(loading))
     return "\n".join(lines) + "\n"
 
 
@@ -130,6 +133,17 @@ def _words(record: ReleaseRecord) -> Mapping[str, str]:
         + (f", {suite.tests:,} tests" if suite.tests else "")
         for name, suite in record.suites.items()
     }
+
+
+def _loads(kept: Sequence[ReleaseRecord]) -> Mapping[str, Mapping[str, str]]:
+    """By system and unit, what a load makes of it; of a log that was loaded no unit is missing."""
+    units = {unit for record in kept for unit in record.logs}
+    cells: dict[str, Mapping[str, str]] = {}
+    for record in kept:
+        loaded = {unit.partition(" ")[0] for unit in record.logs}
+        silent = {unit: _LEFT_OUT for unit in units if unit.partition(" ")[0] in loaded}
+        cells[record.system] = {**silent, **record.logs}
+    return cells
 
 
 def _table(

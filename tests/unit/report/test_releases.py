@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conformance.errors import DataError
@@ -43,6 +44,17 @@ def test_a_record_comes_back_and_the_table_is_of_all_files(tmp_path: Path) -> No
 def test_what_was_not_run_is_said() -> None:
     text = markdown([record("kafka-4.2.0", fine=SUITE), record("kafka-4.3.0")])
     assert "| fine | agrees, 3 tests | not run |" in text
+
+
+def test_the_table_of_logs_has_the_releases_that_loaded_some() -> None:
+    """Of the units of a log that was loaded none is missing: `L all` is where the load failed."""
+    loads = [
+        msgspec.structs.replace(record("kafka-4.0.0"), logs={"L all": "fails", "M": "loads"}),
+        msgspec.structs.replace(record("kafka-4.1.0"), logs={"L one": "loads"}),
+    ]
+    text = markdown([record("kafka-3.9.0"), *loads])
+    assert "| log | 4.0.0 | 4.1.0 |" in text
+    assert "| L all | fails | - |\n| L one | - | loads |\n| M | loads | not run |" in text
 
 
 @pytest.mark.parametrize("text", ["{}", '{"schema": 2, "schema": 1}', "[" * 100_000])
