@@ -32,5 +32,9 @@ class ExitCode(IntEnum):
     READER_GONE = 141
 
 
+class CommandEnded(SystemExit):
+    """A command has ended by itself: with its verdict, or with the exit code of a mistake."""
+
+
 INTERRUPTED = "\nkconform: interrupted. Nothing half-written was left."
 """What an interrupted command says, below the progress that stood there."""

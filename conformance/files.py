@@ -55,16 +55,23 @@ def _obstacle(folder: Path) -> str:
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; renamed to `path` at the end, removed after an error.
+    """A path to write to; renamed to `path` at the end, removed after an error.
 
+    A link stays, and its target is written. A device or a pipe stays, too: it gets the bytes.
     Raises DataError when there is no space left.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    is_special = path.exists() and not path.is_file() and not path.is_dir()
+    target = path.resolve() if path.is_symlink() and not is_special else path
+    folder = Path(tempfile.gettempdir()) if is_special else target.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = folder / f".{target.name}.{os.getpid()}.tmp"
     try:
         with space_for(path):
             yield aside
-            aside.replace(path)
+            if is_special:
+                path.write_bytes(aside.read_bytes())
+            else:
+                aside.replace(target)
     finally:
         aside.unlink(missing_ok=True)
 

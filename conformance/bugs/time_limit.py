@@ -16,6 +16,8 @@ from types import FrameType
 
 import pytest
 
+from conformance.systems.protocol import EndedFromOutside
+
 PROCESSOR_SECONDS = 60.0
 """Of this process, for each phase of a test: many times what the longest test takes."""
 CLOCK_SECONDS = 600.0
@@ -26,7 +28,7 @@ ENDED = 70
 """The exit code of a process whose test could not be ended: to pytest it means nothing else."""
 
 
-class TestHangs(BaseException):
+class TestHangs(EndedFromOutside):
     """A test has reached its limit. No `except Exception` of the tested code catches it."""
 
     __test__ = False

@@ -21,7 +21,7 @@ from typer.models import CommandInfo
 
 from conformance import __version__
 from conformance.cli.streams import configure_encodings, drop_output, open_standard_streams
-from conformance.errors import ExitCode, UserError
+from conformance.errors import INTERRUPTED, CommandEnded, ExitCode, UserError
 from conformance.files import tells_of_no_space
 from conformance.modelcheck.cache import cache_dir
 
@@ -295,6 +295,8 @@ def _exit_code() -> str | int | None:
         # Click and rich end with 1 then, which is a violation's exit code.
         if isinstance(ended.__context__, BrokenPipeError):
             raise ended.__context__ from None
+        if ended.code == ExitCode.INTERRUPTED and not isinstance(ended, CommandEnded):
+            print(INTERRUPTED, file=sys.stderr)  # amid the imports; a command says so itself
         return ended.code
     except BrokenPipeError:
         raise
@@ -302,7 +304,7 @@ def _exit_code() -> str | int | None:
         if tells_of_no_space(str(error)):  # of the output: the session has told of files
             raise
         return _internal_error()
-    except Exception:  # noqa: BLE001  the last resort: a fault of our own, shown in full
+    except BaseException:  # noqa: BLE001  the last resort: a fault of our own, shown in full
         return _internal_error()
     return ExitCode.PASS
 

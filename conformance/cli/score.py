@@ -24,9 +24,9 @@ from conformance.cli.options import (
     SeedOption,
     SystemOptions,
 )
-from conformance.cli.session import CommandEnded, CommandSession, session
+from conformance.cli.session import CommandSession, session
 from conformance.conversion import convert
-from conformance.errors import DataError, ExitCode, UserError
+from conformance.errors import CommandEnded, DataError, ExitCode, UserError
 from conformance.events import JsonValue, StageFinished, StageStarted
 from conformance.files import check_folder, written_aside
 from conformance.inputs import read_text

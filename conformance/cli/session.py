@@ -17,8 +17,9 @@ from rich.console import Console
 
 from conformance import __version__
 from conformance.cli.endings import endings_seen
+from conformance.cli.streams import prints_to_standard_error
 from conformance.config import Settings, load_settings
-from conformance.errors import INTERRUPTED, ExitCode, UserError
+from conformance.errors import INTERRUPTED, CommandEnded, ExitCode, UserError
 from conformance.events import Emit, JsonValue
 from conformance.files import check_folder, no_space, tells_of_no_space
 from conformance.printable import bounded, counted, printable
@@ -65,16 +66,17 @@ class CommandSession:
 
     def listing(self, key: str, rows: Sequence[tuple[str, JsonValue]]) -> NoReturn:
         """Print the rows, each a line and an object, and end the command: nothing is run."""
-        if self.as_json:
-            _print_object(self.command, Verdict.PASS, 0.0, {key: [row for _, row in rows]})
-        else:
-            for line, _ in rows:
-                self.say(line)
-        raise CommandEnded(ExitCode.PASS)
+        for line, _ in () if self.as_json else rows:
+            self.say(line)
+        raise _Listed({key: [row for _, row in rows]})
 
 
-class CommandEnded(SystemExit):
-    """A command has ended by itself: with its verdict, or with the exit code of a mistake."""
+class _Listed(CommandEnded):
+    """A command has listed what there is, and nothing was run."""
+
+    def __init__(self, rows: Mapping[str, JsonValue]) -> None:
+        super().__init__(ExitCode.PASS)
+        self.rows = rows
 
 
 class _Console(Console):
@@ -116,7 +118,7 @@ def session(
     started = time.monotonic()
     console = _Console(stderr=as_json, highlight=False)
     try:
-        with endings_seen(), Terminal(console) as terminal:
+        with endings_seen(), prints_to_standard_error(as_json), Terminal(console) as terminal:
             collector = Collector(terminal)
             settings = load_settings(Path.cwd())
             use_newest_tlc(tell=terminal.line)
@@ -132,6 +134,10 @@ def session(
                 yield work
             finished = work.finished or finish()
         _publish(finished, terminal, work.closing, as_json=as_json)
+    except _Listed as listed:
+        if as_json:
+            _print_object(command, Verdict.PASS, 0.0, listed.rows)
+        raise
     except UserError as error:
         mistake(command, error, as_json=as_json, started=started)
     except SystemFailed as failed:  # in a test it is a divergence; this was before any

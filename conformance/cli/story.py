@@ -10,8 +10,8 @@ import typer
 
 from conformance.cli.completion import model_names
 from conformance.cli.options import KafkaLibOption
-from conformance.cli.session import CommandEnded, session
-from conformance.errors import ExitCode, UserError
+from conformance.cli.session import session
+from conformance.errors import CommandEnded, ExitCode, UserError
 from conformance.files import check_file, written_aside
 from conformance.kafka.jars import NEWEST, chosen_jars
 from conformance.report import page

@@ -6,6 +6,8 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 
 
 def open_standard_streams() -> None:
@@ -39,3 +41,25 @@ def drop_output() -> None:
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is not None:
             os.dup2(nowhere, stream.fileno())
+
+
+@contextmanager
+def prints_to_standard_error(wanted: bool) -> Iterator[None]:
+    """Meanwhile standard output is standard error, for child processes too, if it is wanted.
+
+    What an adapter prints must not stand beside the object of `--json`.
+    """
+    if not wanted:
+        yield
+        return
+    kept = os.dup(1) if sys.stdout is sys.__stdout__ else None
+    sys.stdout.flush()
+    try:
+        if kept is not None:
+            os.dup2(2, 1)
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if kept is not None:
+            os.dup2(kept, 1)
+            os.close(kept)

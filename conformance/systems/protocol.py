@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -42,15 +43,19 @@ class SystemHangs(SystemFailed):
     """An implementation outside this process has not answered in time."""
 
 
+class EndedFromOutside(BaseException):
+    """Ends a system's call, and is not raised by the system: a time limit of the harness."""
+
+
 def raised_by_systems() -> tuple[type[BaseException], ...]:
-    """What is a divergence if a system's call raises it: whatever the call may raise itself.
+    """Of the exception that is being handled: what is a divergence if a system's call raises it.
 
-    A system must not end the run that judges it, so `sys.exit` is one, and so is the cancellation
-    of its own task. An interrupt of the user is none.
+    For an `except` clause, which asks when something was raised. A system must not end the run
+    that judges it: `sys.exit` is a divergence, and so are the cancellation of its own task and
+    what a test framework raises to fail or skip a test. An interrupt of the user is none.
     """
-    from asyncio import CancelledError  # imported late: it is needed where something was raised
-
-    return (Exception, SystemExit, CancelledError)
+    interrupted = isinstance(sys.exception(), KeyboardInterrupt | EndedFromOutside)
+    return () if interrupted else (BaseException,)
 
 
 class CannotSnapshot(Exception):

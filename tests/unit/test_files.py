@@ -1,13 +1,14 @@
-"""Whether a place can be written to: asked without leaving anything there."""
+"""Whether a place can be written to, asked without leaving anything there; and what is written."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from conformance.errors import UserError
-from conformance.files import check_file, check_folder
+from conformance.errors import DataError, UserError
+from conformance.files import check_file, check_folder, written_aside
 
 
 @pytest.fixture
@@ -62,3 +63,33 @@ def test_where_not_even_root_may_write(where: str) -> None:
         pytest.skip("there is no /proc on this system")
     with pytest.raises(UserError, match=f"Nothing can be written to {where} "):
         check_folder(Path(where))
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path: Path) -> None:
+    target, link = tmp_path / "folder" / "target", tmp_path / "link"
+    target.parent.mkdir()
+    link.symlink_to("folder/target")
+    for text in ("first", "second"):
+        with written_aside(link) as aside:
+            aside.write_text(text)
+        assert (link.is_symlink(), target.read_text()) == (True, text)
+    assert [path.name for path in target.parent.iterdir()] == ["target"]
+
+
+def test_a_pipe_stays_and_gets_what_is_written(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with written_aside(pipe) as aside:
+        aside.write_text("whole")
+    assert (os.read(reader, 100), pipe.is_fifo()) == (b"whole", True)
+    os.close(reader)
+
+
+def test_a_device_that_is_full_is_said(tmp_path: Path) -> None:
+    """A link to it stands for it: were it replaced, this machine would lose it."""
+    link = tmp_path / "link"
+    link.symlink_to("/dev/full")
+    with pytest.raises(DataError, match="is full"), written_aside(link) as aside:
+        aside.write_text("lost")
+    assert link.is_char_device()
