@@ -94,6 +94,8 @@ class ReleaseVerdict:
     units: tuple[UnitVerdict, ...]
     judges: tuple[str, ...]
     topic: StateTopic
+    remainders: tuple[str, ...] = ()
+    """What stood behind keys and values: a loader skips it, and nobody knows what it says."""
 
     @property
     def faulty(self) -> tuple[UnitVerdict, ...]:
@@ -107,10 +109,11 @@ class ReleaseVerdict:
 
     @property
     def verdict(self) -> Verdict:
-        """Without a unit nothing was judged."""
+        """Without a unit nothing was judged; what was not understood is no pass."""
         if self.faulty:
             return Verdict.FAIL
-        return Verdict.PASS if self.units and not self.disagreements else Verdict.INCONCLUSIVE
+        understood = self.units and not self.disagreements and not self.remainders
+        return Verdict.PASS if understood else Verdict.INCONCLUSIVE
 
 
 def judge_release(
@@ -122,10 +125,12 @@ def judge_release(
     topic: StateTopic = OFFSETS,
 ) -> ReleaseVerdict:
     """What a release makes of a log; without classes, by the specification alone."""
-    units = topic.reader(_schemas(tuple(jars))).units(log.records)
+    reader = topic.reader(_schemas(tuple(jars)))
+    units = reader.units(log.records)
     judge = _Judge(topic, specified_load(specifications[topic.model], topic, release), classes)
     judges = ("specification", *(("classes",) if classes else ()))
-    return ReleaseVerdict(release, tuple(judge.unit(unit) for unit in units), judges, topic)
+    verdicts = tuple(judge.unit(unit) for unit in units)
+    return ReleaseVerdict(release, verdicts, judges, topic, tuple(reader.remainders))
 
 
 @lru_cache(maxsize=8)

@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -26,7 +26,7 @@ import msgspec
 from conformance.errors import DataError
 from conformance.kafka.schemas import MessageSchema, Schemas
 from conformance.load.partition import LoggedRecord, group_of
-from conformance.load.units import Numbers, UnitRecords, compaction_shape
+from conformance.load.units import Numbers, RecordDecoder, UnitRecords, compaction_shape
 from conformance.tla import Fn, Value, make_record
 
 _PARTS = {
@@ -62,6 +62,12 @@ class GroupReader:
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
         self._keys: dict[bytes, _Read] = {}
+        self._decoder = RecordDecoder()
+
+    @property
+    def remainders(self) -> Sequence[str]:
+        """What stood behind keys and values."""
+        return self._decoder.remainders
 
     def units(self, records: Iterable[LoggedRecord]) -> list[UnitRecords]:
         """The log, group by group, in the order of names."""
@@ -92,7 +98,7 @@ class GroupReader:
         if schema is None:
             return _Read("Unknown", f"type {number}", group_of(key).decode("utf-8", "replace"), "")
         try:
-            body, _ = schema.decode_at(_key_version(schema, number), key, 2)
+            body = self._decoder.body(schema, _key_version(schema, number), key)
         except DataError as error:
             return _Read("Unreadable", "", _NOBODY, "", why=str(error))
         return _named(schema.name.removesuffix("Key"), body)
@@ -106,7 +112,7 @@ class GroupReader:
         if len(record.value) < 2 or version not in values.versions:
             return {}, f"{values.name} has no version {version}"
         try:
-            return values.decode_at(version, record.value, 2)[0], ""
+            return self._decoder.body(values, version, record.value), ""
         except DataError as error:
             return {}, str(error)
 

@@ -22,8 +22,10 @@ import msgspec
 from conformance.errors import DataError
 from conformance.inspect.reading import headers
 from conformance.inspect.reading.folders import Buffer
+from conformance.inspect.reading.names import EPOCH_CHECKPOINT
 from conformance.inspect.reading.records import BatchHeader, records
 from conformance.inspect.reading.segments import MappedSegment
+from conformance.inspect.reading.texts import checkpoint
 from conformance.kafka.batches import MAGIC
 
 _NO_PRODUCER = -1
@@ -37,6 +39,7 @@ _OFFSET_KEYS = (b"\x00\x00", b"\x00\x01")
 _FIRST = b""
 _SWAP = "a broker's start puts this file in the place of segments, which were read as they are"
 """Source: LogLoader.load, completeSwapOperations: the cleaner was interrupted."""
+_INDEXES = (".index", ".timeindex", ".txnindex")
 _MARKERS = {0: False, 1: True}
 """Control records by their type: an aborted and a committed transaction; loaders skip others."""
 
@@ -92,6 +95,7 @@ def read_partition(folder: Path, *, whole: bool = False) -> PartitionLog:
         raise DataError(f"{folder} holds no segment (00000000000000000000.log).")
     reader = SegmentReader()
     reader.damage += [Damage(path.name, _SWAP) for path in sorted(folder.glob("*.log.swap"))]
+    reader.damage += _missing(folder, segments)
     read = reader.log(segments)
     if whole:
         records = tuple(read)
@@ -100,6 +104,31 @@ def read_partition(folder: Path, *, whole: bool = False) -> PartitionLog:
     for record in read:
         log.append(record)
     return PartitionLog(log.records(), reader.size, tuple(reader.damage), log.count)
+
+
+def _missing(folder: Path, segments: Sequence[Path]) -> Iterator[Damage]:
+    """Segments of which the folder itself says that they were there.
+
+    A broker's start would delete an index without its segment, and load what is left
+    (LogLoader.loadSegmentFiles): of another log than the one that was copied.
+    """
+    stems = {path.stem for path in segments}
+    indexes = {path.stem for path in folder.iterdir() if path.suffix in _INDEXES}
+    for stem in sorted(stem for stem in indexes - stems if stem.isdecimal()):
+        yield Damage(f"{stem}.log", "it is missing, and its index is here")
+    first, begin = int(segments[0].stem), _begin_of_epochs(folder / EPOCH_CHECKPOINT)
+    if begin is not None and begin < first:
+        detail = f"its epochs begin at offset {begin}, the first segment at {first}"
+        yield Damage(EPOCH_CHECKPOINT, detail)
+
+
+def _begin_of_epochs(file: Path) -> int | None:
+    """The first offset of which the log's epochs tell; None without such a file that is whole."""
+    try:
+        entries = checkpoint(EPOCH_CHECKPOINT, file.read_bytes())
+    except (OSError, DataError):
+        return None
+    return min((entry.offset for entry in entries), default=None)
 
 
 _Commit = tuple[int, int | None]

@@ -24,7 +24,7 @@ from conformance.errors import DataError
 from conformance.kafka.schemas import Schemas
 from conformance.load.partition import LoggedRecord
 from conformance.load.pruning import PruningShape
-from conformance.load.units import Numbers, UnitRecords
+from conformance.load.units import Numbers, RecordDecoder, UnitRecords
 from conformance.tla import Fn, make_record
 
 _PARTS = ("Snapshot", "Update")
@@ -50,6 +50,12 @@ class ShareReader:
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
+        self._decoder = RecordDecoder()
+
+    @property
+    def remainders(self) -> Sequence[str]:
+        """What stood behind keys and values."""
+        return self._decoder.remainders
 
     def units(self, records: Iterable[LoggedRecord]) -> Sequence[UnitRecords]:
         """The log, partition by partition of share groups, in the order of names."""
@@ -79,7 +85,8 @@ class ShareReader:
             return _ShareRecord(record, "Unknown", "", f"records of type {number}")
         part = _PARTS[number]
         try:
-            key, _ = self._schemas.message(f"Share{part}Key").decode_at(0, record.key, 2)
+            schema = self._schemas.message(f"Share{part}Key")
+            key = self._decoder.body(schema, 0, record.key)
         except DataError as error:
             return _ShareRecord(record, "Unreadable", "", _NOBODY, why=str(error))
         unit = f"{key['groupId']} {key['topicId']}-{key['partition']}"
@@ -95,7 +102,7 @@ class ShareReader:
         version = int.from_bytes(value[:2], "big", signed=True)
         if len(value) < 2 or version not in values.versions:
             raise DataError(f"{values.name} has no version {version}")
-        return values.decode_at(version, value, 2)[0]
+        return self._decoder.body(values, version, value)
 
 
 def _unit(name: str, entries: Sequence[_ShareRecord], limit: int | None) -> UnitRecords:

@@ -14,7 +14,7 @@ from typing import Any
 from conformance.errors import DataError
 from conformance.kafka.schemas import Schemas
 from conformance.load.partition import LoggedRecord
-from conformance.load.units import Numbers, UnitRecords, compaction_shape
+from conformance.load.units import Numbers, RecordDecoder, UnitRecords, compaction_shape
 from conformance.tla import Fn, make_record
 
 _KEY, _VALUE = "TransactionLogKey", "TransactionLogValue"
@@ -34,6 +34,12 @@ class TransactionReader:
 
     def __init__(self, schemas: Schemas) -> None:
         self._keys, self._values = schemas.message(_KEY), schemas.message(_VALUE)
+        self._decoder = RecordDecoder()
+
+    @property
+    def remainders(self) -> Sequence[str]:
+        """What stood behind keys and values."""
+        return self._decoder.remainders
 
     def units(self, records: Iterable[LoggedRecord]) -> Sequence[UnitRecords]:
         """The log, transactional id by transactional id, in the order of names."""
@@ -52,7 +58,8 @@ class TransactionReader:
         if version not in self._keys.versions:
             return "Unknown", f"keys of version {version}", ""
         try:
-            return "Transaction", self._keys.decode_at(version, key, 2)[0]["transactionalId"], ""
+            body = self._decoder.body(self._keys, version, key)
+            return "Transaction", body["transactionalId"], ""
         except DataError as error:
             return "Unreadable", _NOBODY, str(error)
 
@@ -91,7 +98,7 @@ class TransactionReader:
         if version not in self._values.versions:
             return "UnknownValue", {}, f"{_VALUE} has no version {version}"
         try:
-            return "Transaction", self._values.decode_at(version, value, 2)[0], ""
+            return "Transaction", self._decoder.body(self._values, version, value), ""
         except DataError as error:
             return "Unreadable", {}, str(error)
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
+from conformance.kafka.schemas import Body, MessageSchema
 from conformance.load.compactions import NEVER, CompactionShape, LoadSearch, Replay, Variant
 from conformance.load.partition import LoggedRecord
+from conformance.printable import counted
 from conformance.tla import Fn
 
 
@@ -46,8 +48,33 @@ class UnitRecords:
     shape: LogShape
 
 
+class RecordDecoder:
+    """Decodes keys and values, behind the two bytes of their type or version.
+
+    A loader skips what stands behind the fields of a key or a value. Here it is noted: such a
+    record is of something else than what it was read as.
+    """
+
+    def __init__(self) -> None:
+        self.remainders: list[str] = []
+        """What was left behind keys and values."""
+
+    def body(self, schema: MessageSchema, version: int, data: bytes) -> Body:
+        """The fields. DataError if the bytes have no such fields."""
+        body, end = schema.decode_at(version, data, 2)
+        if end != len(data):
+            left = counted(len(data) - end, "byte")
+            self.remainders.append(f"{left} behind {schema.name}, version {version}")
+        return body
+
+
 class RecordReader(Protocol):
     """Reads the records of one topic by the schemas of one release."""
+
+    @property
+    def remainders(self) -> Sequence[str]:
+        """Of the records that were read: what stood behind keys and values."""
+        ...
 
     def units(self, records: Iterable[LoggedRecord]) -> Sequence[UnitRecords]:
         """The log, unit by unit, in the order of names."""

@@ -131,7 +131,8 @@ def log_answers(
             outcome.summary = _summary(partition.log, verdict)
             outcome.figures = {"folder": str(folder), "release": release, "answers": {**made}}
             outcome.fault = bool(verdict.disagreements)
-            whole = made and not partition.log.damage and not verdict.disagreements
+            read = not partition.log.damage and not verdict.remainders
+            whole = made and read and not verdict.disagreements
             outcome.verdict = Verdict.PASS if whole else Verdict.INCONCLUSIVE
     return answers
 
@@ -190,6 +191,9 @@ def _summary(log: PartitionLog, verdict: ReleaseVerdict) -> str:
             parts.append(f"{count} {_words(answer, verdict.topic)}")
     parts.append(f"{counted(variants, 'log')} followed, {compared} of them by the classes too")
     parts += [f"{damage.segment}: {damage.detail}" for damage in log.damage[:1]]
+    if verdict.remainders:
+        places = counted(len(verdict.remainders), "such place")
+        parts.append(f"not understood: {verdict.remainders[0]} ({places})")
     parts += [f"the judges do not agree: {text}" for text in verdict.disagreements[:1]]
     return "; ".join(parts)
 

@@ -131,3 +131,18 @@ def test_mistakes_of_users(tmp_path: Path) -> None:
         assert answer.returncode == 2, answer.stdout
         assert words in answer.stderr
         assert "Traceback" not in answer.stderr
+
+
+def test_another_topics_log_is_not_understood(tmp_path: Path) -> None:
+    """Keys of share groups can be read as keys of commits, with bytes left over."""
+    folder = tmp_path / "__consumer_offsets-3"
+    folder.mkdir()
+    share = (ROOT / LOGS / "__share_group_state-20" / SEGMENT).read_bytes()
+    first = 12 + int.from_bytes(share[8:12], "big")  # bytes of the first batch
+    (folder / SEGMENT).write_bytes(share[:first])
+
+    answer = kconform("load", folder, "--kafka", "4.1.0", "--json")
+
+    (log,) = logs(answer)
+    assert (answer.returncode, log["verdict"]) == (3, "inconclusive"), answer.stdout
+    assert "bytes behind LegacyOffsetCommitKey, version 0" in log["summary"]

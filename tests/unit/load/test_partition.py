@@ -66,6 +66,31 @@ def test_offsets_that_fall_are_no_log_of_one_moment(
     assert [damage.detail[: len(detail)] for damage in log.damage] == [detail] * bool(detail)
 
 
+@pytest.mark.parametrize(
+    ("further", "damage"),
+    [
+        ({f"{SECOND[:-4]}.index": "", "leader-epoch-checkpoint": "0\n1\n4 3\n"}, []),
+        ({f"{FIRST[:-4]}.index": ""}, [(FIRST, "it is missing, and its index is here")]),
+        ({"00000000000000000005.timeindex": ""}, [("00000000000000000005.log", "it is missing")]),
+        (
+            {"leader-epoch-checkpoint": "0\n2\n0 0\n4 3\n"},
+            [("leader-epoch-checkpoint", "its epochs begin at offset 0, the first segment at 3")],
+        ),
+        ({"leader-epoch-checkpoint": "garbage"}, []),
+        ({"leader-epoch-checkpoint": ""}, []),
+    ],
+)
+def test_a_segment_of_which_the_folder_tells_is_missed(
+    tmp_path: Path, further: dict[str, str], damage: list[tuple[str, str]]
+) -> None:
+    (tmp_path / SECOND).write_bytes(b"".join(BATCHES[3:]))
+    for name, text in further.items():
+        (tmp_path / name).write_text(text)
+    told = [(item.segment, item.detail) for item in read_partition(tmp_path, whole=True).damage]
+    assert [name for name, _ in told] == [name for name, _ in damage]
+    assert all(text.startswith(begin) for (_, text), (_, begin) in zip(told, damage, strict=True))
+
+
 def test_a_swap_that_was_interrupted_is_not_what_a_start_loads(tmp_path: Path) -> None:
     (tmp_path / FIRST).write_bytes(b"".join(BATCHES))
     (tmp_path / f"{FIRST}.swap").write_bytes(BATCHES[0])
