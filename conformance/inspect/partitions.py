@@ -24,7 +24,7 @@ BLOCK = 1 << 14
 """Offsets of a block."""
 _COLUMNS = (
     "broker", "directory", "topic", "partition", "state", "segment", "position", "size", "magic",
-    "base_offset", "last_offset", "leader_epoch", "stored_crc", "max_timestamp",
+    "base_offset", "last_offset", "leader_epoch", "stored_crc", "max_timestamp", "crc_ok",
 )  # fmt: skip
 _MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 
@@ -81,6 +81,8 @@ class ReplicaLog:
     oldest_magic: int = 2
     last_time: int = -1
     """The newest timestamp of a record."""
+    doubtful: str = ""
+    """A batch whose offsets may not be what it says, and why; '' if there is none."""
 
     def epoch_at(self, offset: int) -> int | None:
         """The leader epoch of the record at an offset; None where there is none."""
@@ -113,6 +115,7 @@ class _Piece:
     batches: int
     magic: int
     time: int
+    doubtful: str
 
 
 @dataclass(slots=True)
@@ -175,6 +178,7 @@ def _piece(segment: str, rows: pa.RecordBatch) -> _Piece:
     base, last = _numbers(rows, "base_offset"), _numbers(rows, "last_offset")
     epoch, crc = _numbers(rows, "leader_epoch"), _numbers(rows, "stored_crc")
     position = _numbers(rows, "position")
+    wrong_crc = pc.equal(rows.column("crc_ok"), False).fill_null(False)
     return _Piece(
         segment,
         int(position[0]),
@@ -186,6 +190,23 @@ def _piece(segment: str, rows: pa.RecordBatch) -> _Piece:
         len(base),
         int(_numbers(rows, "magic").min()),
         int(_numbers(rows, "max_timestamp").max()),
+        _doubtful(segment, base, last, position, wrong_crc.to_numpy(zero_copy_only=False)),
+    )
+
+
+def _doubtful(
+    segment: str, base: Int64, last: Int64, position: Int64, wrong_crc: npt.NDArray[np.bool_]
+) -> str:
+    """The first batch whose checksum is wrong, and which does not end where the next one begins.
+
+    The checksum covers the last offset: what such a batch says of it proves nothing.
+    """
+    places = np.flatnonzero(wrong_crc[:-1] & (base[1:] != last[:-1] + 1))
+    if not places.size:
+        return ""
+    return (
+        f"{segment}: the batch at byte {int(position[places[0]])} has a wrong checksum, and does "
+        "not end where the next one begins"
     )
 
 
@@ -265,6 +286,7 @@ def _log(broker: str, directory: str, pieces: list[_Piece]) -> ReplicaLog:
         sum(piece.batches for piece in pieces),
         min(piece.magic for piece in pieces),
         max(piece.time for piece in pieces),
+        next((piece.doubtful for piece in pieces if piece.doubtful), ""),
     )
 
 

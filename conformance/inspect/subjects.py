@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow.dataset as ds
 
@@ -14,6 +15,7 @@ from conformance.inspect.evidence import Evidence, about
 from conformance.inspect.history import Elections, Key, MetadataHistory, Registration
 from conformance.inspect.lines import ServerLogLine
 from conformance.inspect.partitions import EpochRun, ReplicaLog
+from conformance.inspect.reading.folders import UNREAD_FOLDER
 from conformance.inspect.reading.names import INDEXES, NO_SEGMENT, place_of
 
 Place = tuple[str, str]
@@ -41,7 +43,7 @@ class ReplicaCopy:
     """The cleaner's first dirty offset: below it batches are its own."""
     epoch_cache: tuple[CacheEntry, ...] | None = None
     unread: str = ""
-    """A segment that could not be read, and why; '' if there is none."""
+    """A segment that could not be read, or proves nothing, and why; '' if there is none."""
     first: int = 0
     """Base offset of the first segment."""
     recovery_point: int | None = None
@@ -156,8 +158,10 @@ def _folders(
     evidence: Evidence, logs: Mapping[Key, tuple[ReplicaLog, ...]]
 ) -> dict[Key, dict[Place, ReplicaCopy]]:
     folders: dict[Key, dict[Place, ReplicaCopy]] = {}
+    others: list[tuple[Key, ReplicaCopy]] = []
     for row in evidence.rows("files"):
         if row["kind"] != "segment" or row["status"] == "skipped":
+            others += _without_segment(row)
             continue
         place = place_of(row["path"])
         if place.topic is None or place.partition is None or place.state:
@@ -175,13 +179,34 @@ def _folders(
         folders[key][where] = ReplicaCopy(
             *where, None, base, mtime, folder, unread=unread, first=first
         )
+    for key, copy in others:
+        folders.setdefault(key, {}).setdefault((copy.broker, copy.directory), copy)
     for key, of_partition in logs.items():
         for log in of_partition:
             where = (log.broker, log.directory)
             known = folders.get(key, {}).get(where)
             if known is not None:
-                folders[key][where] = replace(known, log=log)
+                unread = known.unread or log.doubtful
+                folders[key][where] = replace(known, log=log, unread=unread)
     return folders
+
+
+def _without_segment(row: Mapping[str, Any]) -> Iterator[tuple[Key, ReplicaCopy]]:
+    """What a file that is no segment tells of its partition's folder, or a folder of itself.
+
+    Where nothing else is read of the folder, it is there, and its log was not read.
+    """
+    if row["kind"] in INDEXES and row["status"] != "error":
+        return  # many, and never alone
+    path = row["path"]
+    is_folder = row["reason"].startswith(UNREAD_FOLDER)
+    place = place_of(f"{path}/-") if is_folder else place_of(path)
+    if place.topic is None or place.partition is None or place.state:
+        return
+    folder = path if is_folder else str(PurePosixPath(path).parent)
+    why = f"{path}: {row['reason']}" if row["reason"] else f"{folder} holds no segment"
+    copy = ReplicaCopy(row["broker"], row["directory"], None, 0, row["mtime"], folder, unread=why)
+    yield (place.topic, place.partition), copy
 
 
 def _checkpoints(evidence: Evidence, contents: dict[Key, dict[Place, ReplicaCopy]]) -> None:

@@ -255,8 +255,7 @@ def judge(
         problems += (ModelProblem(f"{model.name}:no_mutant", text),)
     verdict = _verdict(outcome, problems)
     partly = unchecked or any(entry.judges for entry in left_out)
-    # A model with a system is there to be driven, and TLC's configurations are as TLC takes them.
-    partly = partly or (model.expect is not None and not model.system and _judges_nothing(model))
+    partly = partly or (_judges_nothing(model) and not _is_driven(model))
     if verdict is Verdict.PASS and outcome.result == "holds" and partly:
         verdict = Verdict.INCONCLUSIVE
     return CheckResult(
@@ -279,6 +278,12 @@ def _judges_nothing(model: Model) -> bool:
     check = model.check
     judged = check.invariants or check.properties or check.deadlock or model.postconditions
     return not judged and not _only_assumes(model)
+
+
+def _is_driven(model: Model) -> bool:
+    """Whether it is there for a system to be driven by it; a .cfg, which says so nowhere, is if it
+    feeds a suite."""
+    return bool(model.system) or (model.expect is None and model.feeds_suite)
 
 
 def _only_assumes(model: Model) -> bool:

@@ -25,6 +25,10 @@ class UnreadableFile(DataError):
     """A file that is not opened, or changed under our hands; the message is the reason."""
 
 
+UNREAD_FOLDER = "folder: "
+"""Begins the reason of a folder in error."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListedFile:
     """A file that was listed."""
@@ -75,7 +79,8 @@ def listed(broker: str, folder: str) -> Iterator[ListedFile]:
             with os.scandir(os.path.join(root, below)) as entries:  # noqa: PTH118
                 dir_entries = sorted(entries, key=lambda entry: os.fsencode(entry.name))
         except OSError as error:
-            yield ListedFile(broker, root, below, 0, 0, "error", f"folder: {error.strerror}")
+            why = f"{UNREAD_FOLDER}{error.strerror}"
+            yield ListedFile(broker, root, below, 0, 0, "error", why)
             continue
         for entry in dir_entries:
             path = f"{below}/{entry.name}" if below else entry.name

@@ -29,6 +29,7 @@ from tests.planted.sites import Site
 BROKERS = ("b1", "b2", "b3")
 NEW = VERSIONS[-1]
 SPECIFICATIONS = Specifications()
+FIRST_SEGMENT = "00000000000000000000.log"
 
 
 def kconform(*arguments: str, within: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -159,6 +160,70 @@ def test_a_planted_fault_is_found(clean: Path, tmp_path: Path, kind: str) -> Non
     verdict = Verdict.FAIL if fault.proved else Verdict.INCONCLUSIVE
     assert any(one.verdict in (verdict, Verdict.FAIL) for one in told), planted
     assert found.verdict is not Verdict.PASS
+
+
+def _no_segments(folder: Path) -> None:
+    for segment in folder.glob("*.log"):
+        segment.unlink()
+
+
+def _a_pipe(folder: Path) -> None:
+    _no_segments(folder)
+    os.mkfifo(folder / FIRST_SEGMENT)
+
+
+def _a_last_offset(folder: Path) -> None:
+    """Of the second batch, whose checksum is wrong then."""
+    segment = folder / FIRST_SEGMENT
+    data = bytearray(segment.read_bytes())
+    second = 12 + int.from_bytes(data[8:12], "big")
+    data[second + 23] ^= 0x58  # lastOffsetDelta has four bytes from here on
+    segment.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "verdict", "kinds", "why"),
+    [
+        (_no_segments, Verdict.INCONCLUSIVE, set(), "holds no segment"),
+        (_a_pipe, Verdict.INCONCLUSIVE, set(), "holds no segment"),
+        (_a_last_offset, Verdict.FAIL, {"checksum"}, "has a wrong checksum"),
+    ],
+    ids=["no segments", "a pipe", "a last offset"],
+)
+def test_a_log_that_cannot_be_read_accuses_nobody(
+    clean: Path,
+    tmp_path: Path,
+    spoil: Callable[[Path], None],
+    verdict: Verdict,
+    kinds: set[str],
+    why: str,
+) -> None:
+    """The folder is there, and its records are not known: nothing is lost, and nothing missing."""
+    copies = tmp_path / "copies"
+    shutil.copytree(clean, copies)
+    spoil(copies / "b2" / "data" / f"{TOPIC}-0")
+    found = judged(copies, tmp_path, logs=True)
+    assert (found.verdict, {one.kind for one in found.discoveries}) == (verdict, kinds)
+    assert any(why in gap.why for gap in found.unjudged if gap.matters), found.unjudged
+
+
+def test_a_folder_that_may_not_be_read_is_there(
+    clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may read everything, so the system's answer is played."""
+    read = os.scandir
+    copies = tmp_path / "copies"
+    shutil.copytree(clean, copies)
+
+    def refused(folder: str) -> object:
+        if str(folder).endswith(f"b2/data/{TOPIC}-0"):
+            raise PermissionError(13, "Permission denied", folder)
+        return read(folder)
+
+    monkeypatch.setattr("conformance.inspect.reading.folders.os.scandir", refused)
+    found = judged(copies, tmp_path, logs=True)
+    assert (found.verdict, found.discoveries) == (Verdict.INCONCLUSIVE, ())
+    assert any("Permission denied" in gap.why for gap in found.unjudged if gap.matters)
 
 
 ALONE = [kind for kind, fault in FAULTS.items() if fault.invariant in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,16 @@ JUDGING = Check(init="Init", next="Next", invariants=("Inv",))
 
 
 def judged(
-    outcome: EngineOutcome, expect: Expect | None = None, check: Check = JUDGING, system: str = ""
+    outcome: EngineOutcome,
+    expect: Expect | None = None,
+    check: Check = JUDGING,
+    *,
+    system: str = "",
+    feeds_suite: bool = False,
 ) -> CheckResult:
-    model = Model("Own", Path("Own.cfg"), Path("Own.tla"), check, expect, system=system)
-    return judge(model, outcome, "", 0.0, cached=False)
+    model = Model("Own", Path("Own.cfg"), Path("Own.tla"), check, expect)
+    driven = replace(model, system=system, feeds_suite=feeds_suite)
+    return judge(driven, outcome, "", 0.0, cached=False)
 
 
 def violated(name: str, kind: str, steps: tuple[KeptStep, ...] = STATES) -> EngineOutcome:
@@ -82,7 +89,7 @@ def test_a_number_that_is_not_stated_is_a_note_and_no_failure(
     assert result.summary().endswith(f"; write `{line}` below `[expect]` of Own.cfg to keep it")
 
 
-def test_a_manifest_without_a_formula_is_no_pass_unless_a_system_is_driven_by_it() -> None:
+def test_a_model_without_a_formula_is_no_pass_unless_a_system_is_driven_by_it() -> None:
     nothing = Check(init="Init", next="Next")
     assert judged(HELD, HOLDS, nothing).verdict is Verdict.INCONCLUSIVE
     assert (
@@ -92,8 +99,8 @@ def test_a_manifest_without_a_formula_is_no_pass_unless_a_system_is_driven_by_it
         judged(HELD, HOLDS, Check(init="Init", next="Next", deadlock=True)).verdict is Verdict.PASS
     )
     assert judged(HELD, HOLDS, nothing, system="store").verdict is Verdict.PASS
-    # TLC's own configurations are judged as TLC judges them; the summary says what was not.
-    assert judged(HELD, None, nothing).verdict is Verdict.PASS
+    assert judged(HELD, None, nothing).verdict is Verdict.INCONCLUSIVE
+    assert judged(HELD, None, nothing, feeds_suite=True).verdict is Verdict.PASS
     assert "no formula was judged" in judged(HELD, None, nothing).summary()
 
 
