@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, redirect_stdout, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -125,8 +124,7 @@ def _card(
         return _read(work, file)
     folder = output / "runs" / _slug(subject)
     try:
-        with redirect_stdout(sys.stderr) if work.as_json else nullcontext():
-            run(subject, folder)
+        run(subject, folder)
     except CommandEnded as ended:
         if ended.code in (ExitCode.USAGE, ExitCode.INTERRUPTED, ExitCode.INTERNAL):
             raise

@@ -24,6 +24,7 @@ from conformance.report.card import (
     ScoreSuite,
     Standing,
 )
+from conformance.report.collect import SCHEMA_VERSION
 from conformance.story.key import VIOLATED, kind_of, subjects_of
 from conformance.systems.areas import ProtocolArea, area_of, protocol_areas
 from conformance.tla import load_json
@@ -51,7 +52,12 @@ def card_of(file: Path, factory: str = "") -> ScoreCard:
             f"{file} is {what}, and says nothing of one system. Name a report of `kconform gate "
             "--system` or of `kconform client`."
         )
-    if "findings" not in report:
+    if report.get("schema_version") != SCHEMA_VERSION:
+        raise DataError(
+            f"{file} has the schema_version {report.get('schema_version')}, and this kconform "
+            f"reads {SCHEMA_VERSION}. Run the command again with it."
+        )
+    if not isinstance(report.get("findings"), list):
         raise DataError(f"{file} is damaged: it has no list of findings. Run the command again.")
     return _client_card(report) if is_client else _Gate(report, _table(factory)).card()
 

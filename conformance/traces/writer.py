@@ -34,6 +34,7 @@ from conformance.traces.model import PartialState, Trace, state_fingerprint
 from conformance.traces.rows import TraceRows, write_parquet
 from conformance.traces.states import StateColumns
 
+_PARTS = ("states", "traces")
 STATES_PER_FILE = 65_536
 MAX_TRACES_PER_FILE = 32_768
 
@@ -134,11 +135,12 @@ def open_writer(
     one stays until the new one is whole), and DataError when the disk is full.
     """
     check_target(path, replace=replace)
+    path = path.resolve() if path.is_symlink() else path  # a link stays, and leads to the new store
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
     try:
         with space_for(path):
-            for part in ("states", "traces"):
+            for part in _PARTS:
                 (folder / part).mkdir(parents=True)
             writer = StoreWriter(folder, identity, columns)
             yield writer
@@ -164,6 +166,12 @@ def check_target(path: Path, *, replace: bool) -> None:
             f"{path} exists already. Replace it with --force, or name another store with -o."
         )
     read_manifest(path)  # whatever is not a store is not ours to remove
+    foreign = sorted({entry.name for entry in path.iterdir()} - {MANIFEST, *_PARTS})
+    if foreign:
+        raise UserError(
+            f"{path} holds {foreign[0]}, which is no part of a store and would be removed with it. "
+            "Move it elsewhere, or name another store with -o."
+        )
 
 
 def _move_into_place(folder: Path, path: Path, *, replace: bool) -> None:

@@ -37,6 +37,7 @@ GATE: dict[str, Any] = {
     "command": "gate",
     "system": "wire:localhost:9092?JoinGroup=5",
     "verdict": "pass",
+    "schema_version": 3,
     "seed": 7,
     "tier": "ci",
     "version": "0.1.0",
@@ -191,13 +192,20 @@ def test_the_report_of_another_command_is_refused(tmp_path: Path) -> None:
         card(tmp_path, {**GATE, "system": None})
 
 
+@pytest.mark.parametrize("version", [None, 2, 99])
+def test_a_report_of_another_schema_is_refused(tmp_path: Path, version: int | None) -> None:
+    with pytest.raises(DataError, match="this kconform reads 3"):
+        card(tmp_path, {**GATE, "schema_version": version})
+
+
 @pytest.mark.parametrize("damage", [{"findings": "none"}, {"findings": None}])
 def test_a_report_without_its_findings_is_damaged(tmp_path: Path, damage: dict[str, Any]) -> None:
     report = {**changed(), **damage}
-    left = {key: value for key, value in report.items() if value is not None}
+    left = {key: value for key, value in report.items() if key != "findings"}
 
-    with pytest.raises(DataError, match="damaged"):
-        card(tmp_path, left)
+    for each in (report, left):
+        with pytest.raises(DataError, match="damaged"):
+            card(tmp_path, each)
 
 
 def test_a_card_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -109,6 +109,22 @@ def test_an_existing_folder_is_not_touched_unless_it_is_a_store_and_may_be_repla
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "precious"
 
 
+def test_a_link_to_a_store_leads_to_the_new_one(tmp_path: Path) -> None:
+    save(tmp_path / "real", TRACES)
+    (tmp_path / "link").symlink_to("real")
+    assert len(list(save(tmp_path / "link", TRACES[:1], replace=True).traces())) == 1
+    assert (tmp_path / "link").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
+
+
+def test_what_is_no_part_of_a_store_is_not_removed_with_it(tmp_path: Path) -> None:
+    save(tmp_path / "s", TRACES)
+    (tmp_path / "s" / "notes.txt").write_text("kept")
+    with pytest.raises(UserError, match=r"holds notes\.txt"):
+        save(tmp_path / "s", TRACES, replace=True)
+    assert (tmp_path / "s" / "notes.txt").read_text() == "kept"
+
+
 def test_of_two_that_write_one_store_the_second_says_that_its_own_is_not_kept(
     tmp_path: Path,
 ) -> None:
