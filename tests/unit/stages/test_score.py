@@ -162,6 +162,7 @@ def test_half_a_run_is_no_pass(tmp_path: Path) -> None:
 
 def test_a_client_has_its_examples_and_the_duties_that_nobody_asked_for(tmp_path: Path) -> None:
     report = {
+        "schema_version": 3,
         "command": "consumer {bootstrap}",
         "variant": "java",
         "verdict": "fail",
