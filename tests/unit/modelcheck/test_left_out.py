@@ -26,7 +26,7 @@ def model(*postconditions: str, ignored: tuple[str, ...] = ()) -> Model:
         "Own",
         Path("Own.cfg"),
         Path("Own.tla"),
-        Check(init="Init", next="Next"),
+        Check(init="Init", next="Next", deadlock=not postconditions),
         postconditions=postconditions,
         ignored=ignored,
     )
