@@ -63,6 +63,8 @@ def changelog(
     """
     with session("changelog", as_json=as_json) as work:
         check_folder(output)
+        if old == new:
+            raise UserError(f"OLD and NEW are both {old}. Name two systems to compare.")
         settings = work.settings
         chosen = settled_tier(settings, tier or settings.tier)
         known: TierName = "nightly" if chosen.name == "nightly" else "ci"

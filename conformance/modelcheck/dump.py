@@ -131,6 +131,11 @@ class DumpReader:
                 f"The state graph that TLC dumped for {self._origin} mentions {states} states but "
                 f"shows {len(self._rows)}: it is incomplete. Run the command again."
             )
+        if not states:
+            raise DataError(
+                f"{self._origin} has no state: no value of its variables satisfies its initial "
+                "formula. Mend the formula, or the model's constants."
+            )
         order = list(range(len(self._variables)))
         if variables is not None:
             if sorted(variables) != sorted(self._variables):

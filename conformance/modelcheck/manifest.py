@@ -284,6 +284,8 @@ def find_models(names: Sequence[str] = (), tier: Tier | None = None) -> list[Mod
         return [model for model in models if tier in (None, model.tier)]
     result: dict[str, Model] = {}
     for name in names:
+        if not name.strip():
+            raise UserError("A model's name is empty. Name a model, or a folder of models.")
         if _of_module(name) is None:
             result.update((str(path), load_model(path)) for path in _paths_of(name))
         else:

@@ -56,6 +56,8 @@ class Skeleton:
 
 def skeleton_of(module: Path, config: Path | None, tools: Tools) -> Skeleton:
     """What to begin with. UserError for a module or configuration that feeds no suite."""
+    if module.suffix != ".tla":
+        raise UserError(f"{near(module)} is no TLA+ module. Name the module, path/Spec.tla.")
     chosen = config or module.with_suffix(".cfg")
     if module.is_file() and not chosen.is_file():
         raise UserError(
