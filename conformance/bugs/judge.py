@@ -14,10 +14,12 @@ import sys
 import tempfile
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from types import FrameType
 from typing import TypeAlias
@@ -56,6 +58,8 @@ from conformance.suites.suite import Suite
 
 _ROUNDS = (1, 8, 64, None)
 """How many of the tests that reach a mutant are driven of each model, before the next round."""
+_FOLLOWING = 3
+"""How many statements behind the changed one tell tests apart: what it decides shows in them."""
 _MEETINGS = 2
 """States in which each pair of actions is interleaved."""
 _WALKS, _LENGTH = 60, 30
@@ -151,15 +155,15 @@ class _MutantBench:
         steps = list(accumulate(len(self.suite.tests[number]) for number in self.order))
         return self.order[: bisect_left(steps, _NOTED_STEPS) + 1]
 
-    def tests(self, statement: Statement) -> list[int]:
-        """The tests that are known to run the statement, then those of which nothing is known.
-
-        No test at all if of the noted ones none does.
-        """
+    def rows(self, statement: Statement) -> list[int]:
+        """The noted tests that run the statement, longest first."""
         number = self.statements.get(statement)
-        result = [] if number is None else self.reach.tests(number)
+        return [] if number is None else self.reach.tests(number)
+
+    def tests(self, rows: Iterable[int]) -> list[int]:
+        """These of the noted tests, then those of which nothing is known."""
         noted = self.noted
-        return [*(noted[row] for row in result), *self.order[len(noted) :]] if result else []
+        return [*(noted[row] for row in rows), *self.order[len(noted) :]]
 
 
 def judge(job: JudgeJob) -> Iterator[Message]:
@@ -281,14 +285,18 @@ def _judgements(
     mutants: Sequence[Mutant], benches: Sequence[_MutantBench], job: JudgeJob
 ) -> Iterator[MutantJudgement]:
     reaching: dict[str, int] = {}
+    by_file: dict[str, set[int]] = defaultdict(set)
+    for bench in benches:
+        for statement in bench.statements:
+            by_file[statement.file].add(statement.start)
+    starts = {file: sorted(offsets) for file, offsets in by_file.items()}
 
     def tasks() -> Iterator[ForkTask]:
         for mutant in mutants:
-            statement = Statement(mutant.file, mutant.statement)
-            fitting = {bench.name: tests for bench in benches if (tests := bench.tests(statement))}
+            fitting = _rarest_first(mutant, benches, starts.get(mutant.file, ()))
             reaching[mutant.id] = len(fitting)
             if fitting:
-                yield _judging_task(mutant, fitting, benches, job)
+                yield _judging_task(mutant, fitting, job)
 
     with forks(job.package, job.jobs) as children:
         for answer in children.run(tasks()):
@@ -298,16 +306,38 @@ def _judgements(
     )
 
 
+def _rarest_first(
+    mutant: Mutant, benches: Sequence[_MutantBench], starts: Sequence[int]
+) -> list[tuple[_MutantBench, list[int]]]:
+    """The models that come by the mutant's statement, with the tests that do.
+
+    Of all tests those go first that run the rarest of the statements that follow: a condition is
+    mostly the same, and a change of it shows where it is not. `starts` are the file's statements.
+    """
+    here = bisect_left(starts, mutant.statement)
+    near = [Statement(mutant.file, at) for at in starts[here : here + 1 + _FOLLOWING]]
+    rows = {bench.name: {at: frozenset(bench.rows(at)) for at in near} for bench in benches}
+    counts = {at: sum(len(of_bench[at]) for of_bench in rows.values()) for at in near}
+    ranked = []
+    for bench in benches:
+        running = rows[bench.name]
+        rarity = {
+            row: min(counts[at] for at in near if row in running[at])
+            for row in bench.rows(Statement(mutant.file, mutant.statement))
+        }
+        if rarity:
+            tests = bench.tests(sorted(rarity, key=rarity.__getitem__))
+            ranked.append((min(rarity.values()), bench, tests))
+    return [(bench, tests) for _, bench, tests in sorted(ranked, key=itemgetter(0))]
+
+
 def _judging_task(
-    mutant: Mutant,
-    tests: Mapping[str, Sequence[int]],
-    benches: Sequence[_MutantBench],
-    job: JudgeJob,
+    mutant: Mutant, fitting: Sequence[tuple[_MutantBench, list[int]]], job: JudgeJob
 ) -> ForkTask:
-    fitting = [bench for bench in benches if bench.name in tests]
+    """`fitting`: models and those of their tests that may show the mutant, in this order."""
 
     def drive() -> bytes:
-        return msgspec.json.encode(_Trial(mutant, fitting, tests, job).run())
+        return msgspec.json.encode(_Trial(mutant, fitting, job).run())
 
     def change(package: Path) -> None:
         path = package / mutant.file
@@ -360,11 +390,12 @@ class _Trial:
     def __init__(
         self,
         mutant: Mutant,
-        fitting: Sequence[_MutantBench],
-        tests: Mapping[str, Sequence[int]],
+        fitting: Sequence[tuple[_MutantBench, list[int]]],
         job: JudgeJob,
     ) -> None:
-        self._mutant, self._fitting, self._tests, self._job = mutant, fitting, tests, job
+        self._mutant, self._job = mutant, job
+        self._fitting = [bench for bench, _ in fitting]
+        self._tests = {bench.name: tests for bench, tests in fitting}
         self._driven: dict[str, _SuiteDriver] = {}
         self._undone: dict[str, None] = {}
         self._steps = 0
