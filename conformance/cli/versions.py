@@ -106,6 +106,9 @@ def versions(
         options = CheckOptions(jobs=jobs or work.settings.jobs, cold=cold)
         context = Context(work.settings, work.emit, options)
         store = None if output is None else _Records(output, chosen, find_tools())
+        if store is not None:
+            for name in systems:
+                store.ask(name)
         if whole:
             for name in systems:
                 _paths(context, name, store)
@@ -158,6 +161,13 @@ class _Records:
     def put(self, record: ReleaseRecord) -> None:
         """Keep it, before anything else is run."""
         save(self.folder, record)
+
+    def ask(self, system: str) -> None:
+        """Keep which models the system is to be driven by."""
+        record = self.record(system)
+        asked = tuple(sorted({*record.asked, *(model.name for model in self.models)}))
+        if asked != record.asked:
+            self.put(msgspec.structs.replace(record, asked=asked))
 
     def _key(self, name: str) -> str:
         return model_key(next(model for model in self.models if model.name == name), self.tools)

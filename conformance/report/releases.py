@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from conformance.conversion import convert
 from conformance.errors import DataError
 from conformance.files import written_aside
 from conformance.inputs import read_text
+from conformance.printable import counted
 from conformance.tla import load_json
 
 RECORD_SCHEMA = 1
@@ -42,6 +44,8 @@ class ReleaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """By id, what its saved path showed."""
     suites: Mapping[str, SuiteRecord]
     """By model; one that is missing was not run."""
+    asked: tuple[str, ...] = ()
+    """The models that any run was to drive, in the order of names."""
     logs: Mapping[str, str] = {}
     """By the name of a log and of one of its units, what a load makes of it."""
 
@@ -94,6 +98,8 @@ _MARKS: Mapping[str, str] = {
     "left out": _LEFT_OUT,
 }
 _NOT_RUN = "not run"
+_WIDTH = 118
+_OWN = "a file of its own"
 
 
 def markdown(kept: Sequence[ReleaseRecord]) -> str:
@@ -122,9 +128,27 @@ def markdown(kept: Sequence[ReleaseRecord]) -> str:
         lines += ["", f"## {kind}"]
         lines += _table("path", of_kind, {r.system: r.deviations for r in of_kind})
         lines += _table("suite", of_kind, {r.system: _words(r) for r in of_kind})
+        lines += _never_driven(of_kind)
         loading = [record for record in of_kind if record.logs]
         lines += _table("log", loading, _loads(loading))
     return "\n".join(lines) + "\n"
+
+
+def _never_driven(kept: Sequence[ReleaseRecord]) -> Iterator[str]:
+    """The suites that were to be driven, and were on no release yet, by their folder."""
+    driven = {name for record in kept for name in record.suites}
+    left: dict[str, list[str]] = {}
+    for name in sorted({name for record in kept for name in record.asked} - driven):
+        folder, _, model = name.rpartition("/")
+        left.setdefault(folder, []).append(model)
+    if not left:
+        return
+    yield ""
+    yield f"{counted(sum(map(len, left.values())), 'suite')} were driven on no release yet:"
+    yield ""
+    for folder, models in left.items():
+        text = f"- {folder or _OWN}: {', '.join(models)}"
+        yield from textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _words(record: ReleaseRecord) -> Mapping[str, str]:

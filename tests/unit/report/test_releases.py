@@ -46,6 +46,20 @@ def test_what_was_not_run_is_said() -> None:
     assert "| fine | agrees, 3 tests | not run |" in text
 
 
+def test_suites_that_no_release_was_driven_along_are_named() -> None:
+    asked = ("fine", "log/a", "log/b", "own")
+    text = markdown(
+        [
+            record("kafka-4.2.0", fine=SUITE),
+            msgspec.structs.replace(record("kafka-4.3.0"), asked=asked),
+        ]
+    )
+    assert "| fine | agrees, 3 tests | not run |" in text
+    assert (
+        "3 suites were driven on no release yet:\n\n- log: a, b\n- a file of its own: own" in text
+    )
+
+
 def test_the_table_of_logs_has_the_releases_that_loaded_some() -> None:
     """Of the units of a log that was loaded none is missing: `L all` is where the load failed."""
     loads = [
