@@ -8,7 +8,7 @@ Both must say the same of each.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -94,8 +94,9 @@ class ReleaseVerdict:
     units: tuple[UnitVerdict, ...]
     judges: tuple[str, ...]
     topic: StateTopic
-    remainders: tuple[str, ...] = ()
-    """What stood behind keys and values: a loader skips it, and nobody knows what it says."""
+    remainders: Mapping[str, int] = field(default_factory=dict)
+    """What stood behind keys and values, and how often: a loader skips it, and nobody knows what
+    it says."""
 
     @property
     def faulty(self) -> tuple[UnitVerdict, ...]:
@@ -130,7 +131,7 @@ def judge_release(
     judge = _Judge(topic, specified_load(specifications[topic.model], topic, release), classes)
     judges = ("specification", *(("classes",) if classes else ()))
     verdicts = tuple(judge.unit(unit) for unit in units)
-    return ReleaseVerdict(release, verdicts, judges, topic, tuple(reader.remainders))
+    return ReleaseVerdict(release, verdicts, judges, topic, dict(reader.remainders))
 
 
 @lru_cache(maxsize=8)

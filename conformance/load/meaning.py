@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -65,8 +65,8 @@ class GroupReader:
         self._decoder = RecordDecoder()
 
     @property
-    def remainders(self) -> Sequence[str]:
-        """What stood behind keys and values."""
+    def remainders(self) -> Mapping[str, int]:
+        """What stood behind keys and values, and how often."""
         return self._decoder.remainders
 
     def units(self, records: Iterable[LoggedRecord]) -> list[UnitRecords]:

@@ -37,8 +37,8 @@ class TransactionReader:
         self._decoder = RecordDecoder()
 
     @property
-    def remainders(self) -> Sequence[str]:
-        """What stood behind keys and values."""
+    def remainders(self) -> Mapping[str, int]:
+        """What stood behind keys and values, and how often."""
         return self._decoder.remainders
 
     def units(self, records: Iterable[LoggedRecord]) -> Sequence[UnitRecords]:

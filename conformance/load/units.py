@@ -6,8 +6,8 @@ A unit of `__consumer_offsets` is a group, of `__transaction_state` a transactio
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -56,15 +56,15 @@ class RecordDecoder:
     """
 
     def __init__(self) -> None:
-        self.remainders: list[str] = []
-        """What was left behind keys and values."""
+        self.remainders: Counter[str] = Counter()
+        """What was left behind keys and values, and how often."""
 
     def body(self, schema: MessageSchema, version: int, data: bytes) -> Body:
         """The fields. DataError if the bytes have no such fields."""
         body, end = schema.decode_at(version, data, 2)
         if end != len(data):
             left = counted(len(data) - end, "byte")
-            self.remainders.append(f"{left} behind {schema.name}, version {version}")
+            self.remainders[f"{left} behind {schema.name}, version {version}"] += 1
         return body
 
 
@@ -72,8 +72,8 @@ class RecordReader(Protocol):
     """Reads the records of one topic by the schemas of one release."""
 
     @property
-    def remainders(self) -> Sequence[str]:
-        """Of the records that were read: what stood behind keys and values."""
+    def remainders(self) -> Mapping[str, int]:
+        """Of the records that were read: what stood behind keys and values, and how often."""
         ...
 
     def units(self, records: Iterable[LoggedRecord]) -> Sequence[UnitRecords]:

@@ -192,8 +192,8 @@ def _summary(log: PartitionLog, verdict: ReleaseVerdict) -> str:
     parts.append(f"{counted(variants, 'log')} followed, {compared} of them by the classes too")
     parts += [f"{damage.segment}: {damage.detail}" for damage in log.damage[:1]]
     if verdict.remainders:
-        places = counted(len(verdict.remainders), "such place")
-        parts.append(f"not understood: {verdict.remainders[0]} ({places})")
+        first, places = next(iter(verdict.remainders)), sum(verdict.remainders.values())
+        parts.append(f"not understood: {first} ({counted(places, 'such place')})")
     parts += [f"the judges do not agree: {text}" for text in verdict.disagreements[:1]]
     return "; ".join(parts)
 
