@@ -175,25 +175,21 @@ class _Records:
     def cell(self, trial: Trial) -> VersionCell | None:
         """The cell of an earlier run, if model and specification are what they were."""
         kept = self.record(trial.system).suites.get(trial.model)
-        if kept is None or kept.key != self._key(trial.model):
-            return None
-        return VersionCell(
-            trial.system,
-            trial.model,
-            ModelOutcome(kept.answer),
-            kept.deviations,
-            kept.unexpected,
-            kept.reason,
-            kept.tests,
-            kept.steps,
-        )
+        is_same = kept is not None and kept.key == self._key(trial.model)
+        return _cell(trial, kept) if kept is not None and is_same else None
 
-    def keep(self, cell: VersionCell) -> None:
+    def earlier(self, trial: Trial) -> tuple[VersionCell, str] | None:
+        """The cell of an earlier run, of whatever text, and the digest of its state graph."""
+        kept = self.record(trial.system).suites.get(trial.model)
+        return None if kept is None else (_cell(trial, kept), kept.graph)
+
+    def keep(self, cell: VersionCell, digest: str) -> None:
         """Keep a cell in the system's file."""
         record = self.record(cell.system)
         suite = SuiteRecord(
             answer=str(cell.answer),
             key=self._key(cell.model),
+            graph=digest,
             deviations=cell.deviations,
             unexpected=cell.unexpected,
             reason=cell.reason,
@@ -202,6 +198,19 @@ class _Records:
         )
         suites = {**record.suites, cell.model: suite}
         self.put(msgspec.structs.replace(record, suites=suites))
+
+
+def _cell(trial: Trial, kept: SuiteRecord) -> VersionCell:
+    return VersionCell(
+        trial.system,
+        trial.model,
+        ModelOutcome(kept.answer),
+        kept.deviations,
+        kept.unexpected,
+        kept.reason,
+        kept.tests,
+        kept.steps,
+    )
 
 
 def _names(given: str) -> list[str]:

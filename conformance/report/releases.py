@@ -27,7 +27,9 @@ class SuiteRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     answer: str
     key: str
-    """Of the model and its specification: another one has to be driven again."""
+    """Of the text of the model and its specification."""
+    graph: str = ""
+    """The digest of the state graph that was covered: for another one the suite is driven again."""
     deviations: tuple[str, ...] = ()
     unexpected: tuple[str, ...] = ()
     reason: str = ""

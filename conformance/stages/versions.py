@@ -132,8 +132,11 @@ class CellStore(Protocol):
     def cell(self, trial: Trial) -> VersionCell | None:
         """The cell of an earlier run, if model and specification are what they were."""
 
-    def keep(self, cell: VersionCell) -> None:
-        """Keep a cell."""
+    def earlier(self, trial: Trial) -> tuple[VersionCell, str] | None:
+        """The cell of an earlier run, whatever they were, and the digest of its state graph."""
+
+    def keep(self, cell: VersionCell, digest: str) -> None:
+        """Keep a cell, and the digest of the graph that its suite covers; '' if none was driven."""
 
 
 def versions(
@@ -151,15 +154,16 @@ def versions(
     cells: list[VersionCell] = []
     for model in models:
         trials = [Trial(system, model.name) for system in systems]
-        kept = {trial: None if store is None else store.cell(trial) for trial in trials}
+        kept = {trial: None if store is None else matrix.kept(store, trial) for trial in trials}
         made = matrix.cells([trial for trial in trials if kept[trial] is None])
         for trial in trials:
             earlier = kept[trial]
             if earlier is not None:
                 matrix.report(trial, earlier, None)
             elif store is not None:
-                store.keep(made[trial])
+                store.keep(made[trial], matrix.digest(trial, made[trial]))
             cells.append(earlier or made[trial])
+        matrix.forget()
     return tuple(cells)
 
 
@@ -174,7 +178,7 @@ class _Matrix:
         self._benches: dict[tuple[str, tuple[str, ...], bool], tuple[Workbench, Suite]] = {}
 
     def cells(self, trials: Sequence[Trial]) -> dict[Trial, VersionCell]:
-        """Drive these; report each, and let go of the model's graphs."""
+        """Drive these, and report each."""
         reasons = {trial: self.reason_against(trial) for trial in trials}
         results = self.drive([trial for trial in trials if not reasons[trial]])
         explained = self.explain(
@@ -189,8 +193,35 @@ class _Matrix:
                 else self.cell(trial, results[trial], explained.get(trial))
             )
             self.report(trial, cells[trial], results.get(trial))
-        self._benches.clear()
         return cells
+
+    def kept(self, store: CellStore, trial: Trial) -> VersionCell | None:
+        """The cell that the store has of the same model, or of one with the same state graph.
+
+        Another text may say the same: a comment does, or a rule that this model never comes to.
+        """
+        if (cell := store.cell(trial)) is not None:
+            return cell
+        if (earlier := store.earlier(trial)) is None or self.reason_against(trial):
+            return None
+        cell, digest = earlier
+        known = self._table(trial.system)
+        if not digest or not known.keys() >= {*cell.deviations}:
+            return None
+        if self.digest(trial, cell) != digest:
+            return None
+        store.keep(cell, digest)
+        return cell
+
+    def digest(self, trial: Trial, cell: VersionCell) -> str:
+        """That of the graph whose suite the cell is of; empty if nothing was driven."""
+        if cell.answer is ModelOutcome.LEFT_OUT:
+            return ""
+        return self._bench(replace(trial, overrides=cell.deviations))[1].graph_digest
+
+    def forget(self) -> None:
+        """Let go of the graphs."""
+        self._benches.clear()
 
     def reason_against(self, trial: Trial) -> str:
         """Why the system cannot take the model; empty if it can."""

@@ -10,7 +10,7 @@ import pytest
 from conformance.config import Settings
 from conformance.events import Event, Finding, StageFinished, StageStarted
 from conformance.stages.context import Context, one_model
-from conformance.stages.versions import STAGE, ModelOutcome, VersionCell, versions
+from conformance.stages.versions import STAGE, ModelOutcome, Trial, VersionCell, versions
 from conformance.verdict import Verdict
 from tests.e2e.adapters.conftest import MODEL, PYTHON
 
@@ -78,3 +78,42 @@ def test_two_deviations_stand_in_one_cell() -> None:
     cell = VersionCell("kafka-3.8.1", "m", ModelOutcome.DEVIATES, ("A", "B"), ("B",))
     assert (cell.short, cell.verdict) == ("A B", Verdict.FAIL)
     assert cell.line() == "deviates: A, B; not expected of this version: B"
+
+
+class Kept:
+    """A store whose model has another text than when its cells were made."""
+
+    def __init__(self) -> None:
+        self.cells: dict[Trial, tuple[VersionCell, str]] = {}
+
+    def cell(self, trial: Trial) -> VersionCell | None:
+        return None
+
+    def earlier(self, trial: Trial) -> tuple[VersionCell, str] | None:
+        return self.cells.get(trial)
+
+    def keep(self, cell: VersionCell, digest: str) -> None:
+        self.cells[Trial(cell.system, cell.model)] = cell, digest
+
+
+def test_another_text_of_the_same_graph_is_not_driven_again(context: Context) -> None:
+    """Of a cell with deviations that is the graph which these override."""
+    events: list[Event] = []
+    context = replace(context, emit=events.append, check=replace(context.check, jobs=1))
+    systems = [f"{OF}first", f"{OF}second"]
+    store = Kept()
+
+    def driven() -> list[str]:
+        events.clear()
+        cells = versions(context, [one_model(str(MODEL))], systems, store)
+        assert [cell.short for cell in cells] == ["FORGETS", "agrees"]
+        return [event.subject for event in events if isinstance(event, StageStarted)]
+
+    assert "2 suites" in driven()
+    digests = [digest for _, digest in store.cells.values()]
+    assert len({*digests}) == 2
+    assert driven() == []
+    last = Trial(systems[1], next(iter(store.cells)).model)
+    store.cells[last] = store.cells[last][0], "of another graph"
+    assert "1 suites" in driven()
+    assert [digest for _, digest in store.cells.values()] == digests
