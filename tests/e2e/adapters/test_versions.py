@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from conformance.config import Settings
@@ -13,6 +14,7 @@ from conformance.stages.context import Context, one_model
 from conformance.stages.versions import STAGE, ModelOutcome, Trial, VersionCell, versions
 from conformance.verdict import Verdict
 from tests.e2e.adapters.conftest import MODEL, PYTHON
+from tests.e2e.adapters.releases import FORGETS
 
 pytestmark = pytest.mark.tlc
 
@@ -117,3 +119,14 @@ def test_another_text_of_the_same_graph_is_not_driven_again(context: Context) ->
     store.cells[last] = store.cells[last][0], "of another graph"
     assert "1 suites" in driven()
     assert [digest for _, digest in store.cells.values()] == digests
+
+
+def test_a_candidate_may_break_a_formula_that_its_table_does_not_name(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended the run of all models and releases: an overridden model is asked for its graph."""
+    table = (msgspec.structs.replace(FORGETS, breaks=()),)
+    monkeypatch.setattr("tests.e2e.adapters.releases.Release.deviations", lambda _self: table)
+    context = replace(context, check=replace(context.check, jobs=1))
+    (cell,) = versions(context, [one_model(str(MODEL))], [f"{OF}first"])
+    assert cell.short == "FORGETS"
