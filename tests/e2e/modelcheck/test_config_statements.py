@@ -32,6 +32,7 @@ Never == x = 77
 Often == []<>(x = 0)
 One == [n |-> x]
 Seen == y
+Counts == x >= 0
 ====
 """
 P = "P = {p, q}"
@@ -40,6 +41,7 @@ BASE = {
     "NEXT": "NEXT Next",
     "CHECK_DEADLOCK": "CHECK_DEADLOCK FALSE",
     "CONSTANT": f"CONSTANT N = 3 {P}",
+    "INVARIANT": "INVARIANT Counts",  # without a formula nothing would be judged
 }
 ALL = "holds, 8 distinct states"
 
