@@ -22,7 +22,7 @@ import msgspec
 from conformance.errors import DataError
 from conformance.inspect.reading import headers
 from conformance.inspect.reading.folders import Buffer
-from conformance.inspect.reading.names import EPOCH_CHECKPOINT
+from conformance.inspect.reading.names import EPOCH_CHECKPOINT, INDEXES
 from conformance.inspect.reading.records import BatchHeader, records
 from conformance.inspect.reading.segments import MappedSegment
 from conformance.inspect.reading.texts import checkpoint
@@ -39,7 +39,6 @@ _OFFSET_KEYS = (b"\x00\x00", b"\x00\x01")
 _FIRST = b""
 _SWAP = "a broker's start puts this file in the place of segments, which were read as they are"
 """Source: LogLoader.load, completeSwapOperations: the cleaner was interrupted."""
-_INDEXES = (".index", ".timeindex", ".txnindex")
 _MARKERS = {0: False, 1: True}
 """Control records by their type: an aborted and a committed transaction; loaders skip others."""
 
@@ -113,7 +112,7 @@ def _missing(folder: Path, segments: Sequence[Path]) -> Iterator[Damage]:
     (LogLoader.loadSegmentFiles): of another log than the one that was copied.
     """
     stems = {path.stem for path in segments}
-    indexes = {path.stem for path in folder.iterdir() if path.suffix in _INDEXES}
+    indexes = {path.stem for path in folder.iterdir() if path.suffix[1:] in INDEXES}
     for stem in sorted(stem for stem in indexes - stems if stem.isdecimal()):
         yield Damage(f"{stem}.log", "it is missing, and its index is here")
     first, begin = int(segments[0].stem), _begin_of_epochs(folder / EPOCH_CHECKPOINT)

@@ -117,7 +117,7 @@ class Boundary:
         self._checked[id(value)] = value
 
     def _error(self, what: str, method: str = "observe") -> UserError:
-        return UserError(f"The adapter's {method} ({_place(self._system, method)}) {what}")
+        return UserError(f"The adapter's {method} ({defined_at(self._system, method)}) {what}")
 
 
 _FORM = (
@@ -129,7 +129,7 @@ _FORM = (
 def _declarations(
     system: SystemUnderTest, variables: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    where = _place(system, "variables")
+    where = defined_at(system, "variables")
     try:
         declared: object = system.variables
         lacking = Capabilities(system).may_lack
@@ -164,7 +164,7 @@ def _declarations(
     )
 
 
-def _place(system: object, member: str) -> str:
+def defined_at(system: object, member: str) -> str:
     """Where the adapter defines it, as `file:line` seen from the current folder."""
     system = Capabilities(system).innermost
     result: object = getattr(type(system), member, None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from conformance.compared import ComparedStates
 from conformance.deviations.tolerance import Reading, Tolerance, tolerance_of
 from conformance.errors import UserError
-from conformance.replay.boundary import Boundary
+from conformance.replay.boundary import Boundary, defined_at
 from conformance.replay.oracle import Oracle
 from conformance.replay.watch import WALL_SECONDS, StepNeverEnds, watch
 from conformance.story.kind import BehaviourKind
@@ -647,5 +647,15 @@ def run_until_believed(
 
 
 def close(system: SystemUnderTest) -> None:
-    """Release the system's resources, if it has any."""
-    Capabilities(system).close()
+    """Release the system's resources, if it has any. UserError if a user's own adapter cannot."""
+    try:
+        Capabilities(system).close()
+    except (UserError, SystemFailed):
+        raise
+    except raised_by_systems() as error:
+        if type(Capabilities(system).innermost).__module__.startswith("conformance."):
+            raise  # our own adapter's fault
+        raise UserError(
+            f"The adapter's close ({defined_at(system, 'close')}) raised {type(error).__name__}: "
+            f"{error}. Mend it: it releases what the adapter holds, after any step."
+        ) from error

@@ -145,6 +145,18 @@ def test_no_module_and_no_factory_ends_the_run(
     assert "SystemExit: 0" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    "raises", ["raise ValueError('held')", "import pytest; pytest.skip('held')"]
+)
+def test_an_adapter_that_cannot_close_is_to_be_mended(project: Path, raises: str) -> None:
+    mend(project)
+    ending(project, apply=f"super().apply(action)\n    def close(self): {raises}")
+    ended = run(project, "replay", "models/store.toml")
+    assert ended.returncode == ExitCode.USAGE, ended.stdout + ended.stderr
+    assert "The adapter's close (ending.py:" in ended.stderr
+    assert "held" in ended.stderr
+
+
 def test_what_an_adapter_prints_stands_beside_no_object(project: Path) -> None:
     mend(project)
     ending(project, apply="print('noise'); os.system('echo more'); super().apply(action)")
