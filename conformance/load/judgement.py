@@ -20,7 +20,7 @@ from conformance.load.compactions import AS_IT_IS, LoadSearch, Variant
 from conformance.load.partition import PartitionLog
 from conformance.load.specification import SpecifiedLoad, specified_load
 from conformance.load.topics import OFFSETS, StateTopic
-from conformance.load.units import UnitRecords
+from conformance.load.units import RecordDecoder, UnitRecords
 from conformance.modelcheck.specifications import Specifications
 from conformance.verdict import Verdict
 
@@ -126,12 +126,12 @@ def judge_release(
     topic: StateTopic = OFFSETS,
 ) -> ReleaseVerdict:
     """What a release makes of a log; without classes, by the specification alone."""
-    reader = topic.reader(_schemas(tuple(jars)))
-    units = reader.units(log.records)
+    decoder = RecordDecoder()
+    units = topic.reader(_schemas(tuple(jars)), decoder).units(log.records)
     judge = _Judge(topic, specified_load(specifications[topic.model], topic, release), classes)
     judges = ("specification", *(("classes",) if classes else ()))
     verdicts = tuple(judge.unit(unit) for unit in units)
-    return ReleaseVerdict(release, verdicts, judges, topic, dict(reader.remainders))
+    return ReleaseVerdict(release, verdicts, judges, topic, dict(decoder.remainders))
 
 
 @lru_cache(maxsize=8)

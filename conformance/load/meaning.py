@@ -59,15 +59,10 @@ class _Read(msgspec.Struct, frozen=True, gc=False):
 class GroupReader:
     """Reads records by the schemas of one release; keys are read once."""
 
-    def __init__(self, schemas: Schemas) -> None:
+    def __init__(self, schemas: Schemas, decoder: RecordDecoder) -> None:
         self._schemas = schemas
         self._keys: dict[bytes, _Read] = {}
-        self._decoder = RecordDecoder()
-
-    @property
-    def remainders(self) -> Mapping[str, int]:
-        """What stood behind keys and values, and how often."""
-        return self._decoder.remainders
+        self._decoder = decoder
 
     def units(self, records: Iterable[LoggedRecord]) -> list[UnitRecords]:
         """The log, group by group, in the order of names."""

@@ -48,14 +48,9 @@ class _ShareRecord(msgspec.Struct, frozen=True, gc=False):
 class ShareReader:
     """Reads records by the schemas of one release."""
 
-    def __init__(self, schemas: Schemas) -> None:
+    def __init__(self, schemas: Schemas, decoder: RecordDecoder) -> None:
         self._schemas = schemas
-        self._decoder = RecordDecoder()
-
-    @property
-    def remainders(self) -> Mapping[str, int]:
-        """What stood behind keys and values, and how often."""
-        return self._decoder.remainders
+        self._decoder = decoder
 
     def units(self, records: Iterable[LoggedRecord]) -> Sequence[UnitRecords]:
         """The log, partition by partition of share groups, in the order of names."""

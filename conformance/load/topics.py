@@ -11,7 +11,7 @@ from conformance.kafka.schemas import Schemas
 from conformance.load.meaning import GroupReader
 from conformance.load.share_state import ShareReader
 from conformance.load.transaction_state import TransactionReader
-from conformance.load.units import RecordReader
+from conformance.load.units import RecordDecoder, RecordReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class StateTopic:
     replay: str
     """The operator that replays a record, and `empty`: the one of a state before the first."""
     empty: str
-    reader: Callable[[Schemas], RecordReader]
+    reader: Callable[[Schemas, RecordDecoder], RecordReader]
     consequence: str
     """What a record means that no load gets past."""
     pruned: bool = False

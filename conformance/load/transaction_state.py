@@ -32,14 +32,9 @@ _VERSIONS = range(3)
 class TransactionReader:
     """Reads records by the schemas of one release."""
 
-    def __init__(self, schemas: Schemas) -> None:
+    def __init__(self, schemas: Schemas, decoder: RecordDecoder) -> None:
         self._keys, self._values = schemas.message(_KEY), schemas.message(_VALUE)
-        self._decoder = RecordDecoder()
-
-    @property
-    def remainders(self) -> Mapping[str, int]:
-        """What stood behind keys and values, and how often."""
-        return self._decoder.remainders
+        self._decoder = decoder
 
     def units(self, records: Iterable[LoggedRecord]) -> Sequence[UnitRecords]:
         """The log, transactional id by transactional id, in the order of names."""

@@ -7,7 +7,7 @@ A unit of `__consumer_offsets` is a group, of `__transaction_state` a transactio
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -70,11 +70,6 @@ class RecordDecoder:
 
 class RecordReader(Protocol):
     """Reads the records of one topic by the schemas of one release."""
-
-    @property
-    def remainders(self) -> Mapping[str, int]:
-        """Of the records that were read: what stood behind keys and values, and how often."""
-        ...
 
     def units(self, records: Iterable[LoggedRecord]) -> Sequence[UnitRecords]:
         """The log, unit by unit, in the order of names."""
