@@ -255,22 +255,22 @@ def _judged(
     """The model as this system is judged by it, and the deviations that override it."""
     name = system or model.system
     known = () if context.strict else expected_of(context, name, model.spec)
-    return with_deviations(model, (*choices_of(context, name, model.spec, known), *known)), known
+    return with_deviations(model, (*choices_of(context, name, model, known), *known)), known
 
 
 def choices_of(
-    context: Context, system: str, specification: str, deviations: Iterable[Deviation] = ()
+    context: Context, system: str, model: Model, deviations: Iterable[Deviation] = ()
 ) -> tuple[Deviation, ...]:
     """What the system chooses where the specification leaves it open, as the saved paths show it.
 
-    What the deviations override is no choice of this system's. What its path cannot tell is judged
-    as the models have it.
+    What the model or the deviations override is no choice of this system's. What its path cannot
+    tell is judged as the models have it.
     """
     path = factory_path(system, context.settings.systems)
     free = FactoryCapabilities(load_factory(path)).free
     if free is None:
         return ()
-    replaced = {name for deviation in deviations for name in deviation.overrides}
+    replaced = {*model.overrides, *(name for item in deviations for name in item.overrides)}
 
     def follow_path(choice: Deviation, saved: SavedDivergence) -> PathResult:
         fetch(context.settings, context.emit, system)
@@ -279,7 +279,7 @@ def choices_of(
 
     return tuple(
         choice
-        for choice in overriding(free.choices(), specification)
+        for choice in overriding(free.choices(), model.spec)
         if replaced.isdisjoint(choice.overrides)
         and context.presences.makes(path, free, choice, follow_path)
     )
@@ -365,7 +365,7 @@ def _bench(
     """`free`: judged by what the system chooses where the specification leaves it open."""
     path = factory_path(name, context.settings.systems)
     ids = tuple(deviation.id for deviation in deviations)
-    chosen = choices_of(context, name, model.spec, deviations) if free else ()
+    chosen = choices_of(context, name, model, deviations) if free else ()
     choices = tuple(choice.id for choice in chosen)
     judged = with_deviations(model, (*chosen, *deviations))
     # Before TLC is asked for a graph that nobody could drive along.
