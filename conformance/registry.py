@@ -39,6 +39,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "replication": "conformance.systems.replication:create",
         "runtime": "conformance.systems.runtime:create",
         "sessions": "conformance.systems.sessions:create",
+        "persister": "conformance.systems.persister:create",
         "share": "conformance.systems.share:create",
         "storage": "conformance.systems.storage:create",
         "transaction": "conformance.systems.transaction:create",
@@ -70,6 +71,7 @@ SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "CoordinatorTransactions",
         ),
         "sessions": ("FetchSessionCache", "FetchSessions"),
+        "persister": ("ShareCoordinator",),
         "share": ("SharePartition",),
         "storage": ("LogStorage",),
         "transaction": (

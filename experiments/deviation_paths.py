@@ -37,6 +37,10 @@ MODELS = {
         "replication/truncate-on-fetch-coarse-3b",
         "replication/mutant-remote-replica-reset-coarse-3b",
     ),
+    "initialize-again": ("persister/writes-1l", "persister/mutant-initialize-again"),
+    "fence-forgotten": ("persister/epochs-2l", "persister/mutant-fence-forgotten"),
+    "start-of-write": ("persister/writes-1l", "persister/mutant-start-goes-back"),
+    "complete-of-write": ("persister/writes-1l", "persister/mutant-complete-goes-back"),
     "told-again": ("reassignment/lags-2b", "reassignment/boundary-told-again-2b"),
     "overtaken-epoch-answer": ("directories/elections", "directories/mutant-overtaken"),
     "names-while-reconciling": ("consumer/losses-2m", "consumer/resent-exclusive-2m"),
@@ -179,6 +183,33 @@ SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
         Write("b1", <<"join", "m1">>, "appended")  FlushBatch("b1", "thrown")
         Write("b1", <<"join", "m2">>, "appended")  FlushBatch("b1", "appended")
         CompleteLoad("b1", 1)""",
+    ),
+    "first-update-not-counted": (
+        "persister/writes-1l",
+        {},
+        """Join()  Initialize(1)  Read(1)""",
+    ),
+    "KAFKA-19456": (
+        "persister/epochs-2l",
+        {"UpdatesPerSnapshot": "0", "AlteredTo": "{-1}"},
+        """Join()  Initialize(1)  Read(1)  Alter(-1)  Initialize(2)
+        Acknowledge(1, 0, "ACCEPT")  Write(1, FALSE)  Read(1)
+        Acknowledge(1, 0, "ACCEPT")  Write(1, FALSE)""",
+    ),
+    "KAFKA-20034": (
+        "persister/epochs-2l",
+        {"UpdatesPerSnapshot": "0"},
+        """Join()  Initialize(1)  Alter(0)  Initialize(2)""",
+    ),
+    "KAFKA-20743": (
+        "persister/forged-1l",
+        {"UpdatesPerSnapshot": "0"},
+        """Join()  Initialize(1)  HandleForged("WriteLeaderEpoch")""",
+    ),
+    "read-without-epoch-answered": (
+        "persister/forged-1l",
+        {"UpdatesPerSnapshot": "0"},
+        """Join()  Initialize(1)  HandleForged("Read")""",
     ),
     "KAFKA-19690": (
         "transaction/errors-v1",

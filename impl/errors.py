@@ -92,6 +92,7 @@ class Errors(IntEnum):
     STALE_MEMBER_EPOCH = 113
     TRANSACTION_ABORTABLE = 120
     INVALID_RECORD_STATE = 121
+    FENCED_STATE_EPOCH = 124
     INVALID_REGULAR_EXPRESSION = 128
 
     def exception(self, message: str = "") -> ApiException:

@@ -37,6 +37,7 @@ DRIVEN = frozenset(
         "Reassignment",
         "Replication",
         "ReplicationInterruptedFetches",
+        "ShareCoordinator",
         "SharePartition",
         "TransactionErrors",
         "TransactionExpiry",

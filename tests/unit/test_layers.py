@@ -122,6 +122,7 @@ OWN_ADAPTERS = (
     "fetchers",
     "group",
     "offsets",
+    "persister",
     "positions",
     "produce",
     "reassignment",

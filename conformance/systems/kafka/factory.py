@@ -24,6 +24,7 @@ from conformance.systems.kafka.consumers import JavaConsumerGroupSystem, KafkaCo
 from conformance.systems.kafka.directories import KafkaAssignmentSystem, KafkaDirectoriesSystem
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.mixed import KafkaMixedGroupSystem
+from conformance.systems.kafka.persister import KafkaPersisterSystem
 from conformance.systems.kafka.produce import KafkaProduceSystem
 from conformance.systems.kafka.producer import KafkaProducerSystem
 from conformance.systems.kafka.reassignment import KafkaReassignmentSystem
@@ -66,6 +67,7 @@ _OF_RUNTIME = (_RUNTIME, "CoordinatorGroups", "CoordinatorTransactions")
 _CONSUMER_GROUPS, _TRANSACTIONS = "ConsumerGroup", "Transactions"
 _TRANSACTIONAL_LOG, _MIXED_GROUPS, _SHARE = "TransactionalLog", "MixedGroup", "SharePartition"
 _STORED_LOG, _EXPIRING_LOG = "TransactionalLogRestarts", "TransactionalLogExpiry"
+_SHARE_STATES = "ShareCoordinator"
 _PRODUCER = "TransactionManager"
 _TASKS, _GROUP_TIMERS = "CoordinatorTasks", "CoordinatorGroupTimers"
 _COMPACTION = "LogCompaction"
@@ -106,6 +108,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "MaxRestarts": _STORED_LOG,
     "ProducersExpire": _EXPIRING_LOG,
     "PieceSizes": _TRANSACTIONAL_LOG,
+    "MaxGroupEpoch": _SHARE_STATES,
     "DeliveryLimit": _SHARE,
     "BatchErrors": _PRODUCER,
     "KeepsLastBatch": _COMPACTION,
@@ -137,6 +140,7 @@ KafkaDriven = (
     | KafkaStoredLogSystem
     | KafkaExpiringLogSystem
     | KafkaShareSystem
+    | KafkaPersisterSystem
     | KafkaProducerSystem
     | KafkaCompactionSystem
     | KafkaStorageSystem
@@ -153,6 +157,8 @@ KafkaDriven = (
 _FIRST_RUNTIME: Final = (4, 0, 0)
 _FIRST_SHARE_GROUPS: Final = (4, 1, 0)
 """KIP-932: early access in 4.0, a preview in 4.1."""
+_FIRST_COMPLETE_COUNT: Final = (4, 2, 0)
+"""KIP-1226: what is stored of a share partition counts its settled records (KAFKA-19797)."""
 _FIRST_VERSION_2: Final = (4, 0, 0)
 _FIRST_STRICT_MARKERS: Final = (4, 2, 0)
 """KIP-890 and KIP-1228: transactions of version 2, and markers of it that need a new epoch."""
@@ -221,6 +227,10 @@ class KafkaFactory:
         if specification in _ALL_BRIDGED:
             system, greeting = _ALL_BRIDGED[specification]
             return system(_bridge(self.release, self.name, greeting), constants)
+        if specification == _SHARE_STATES:
+            channel = _bridge(self.release, self.name, _SHARE_STATE_COMMANDS)
+            counts = release_of(self.version) >= _FIRST_COMPLETE_COUNT
+            return KafkaPersisterSystem(channel, constants, counts=counts)
         if specification == _TRANSACTIONS:
             channel = _bridge(self.release, self.name, _TRANSACTION_COMMANDS)
             return _transactions(channel, constants)
@@ -279,7 +289,7 @@ class KafkaFactory:
             return f"its Java consumers are driven by {_GROUPS} and {_CONSUMER_GROUPS} only"
         if specification in (*_OF_RUNTIME, _TASKS, _GROUP_TIMERS, _MIXED_GROUPS):
             return self._without_runtime()
-        if specification == _SHARE:
+        if specification in (_SHARE, _SHARE_STATES):
             return self._without_share_groups()
         if specification in _OF_ALL_RELEASES:
             return ""
@@ -292,7 +302,10 @@ class KafkaFactory:
         if specification in _OF_TRANSACTIONS:
             return self._other_transactions(constants) or self._beyond_epochs(constants)
         if specification not in _OF_BROKERS:
-            others = (*_OF_BROKERS, _GROUPS, _CONSUMER_GROUPS, _MIXED_GROUPS, *_ALL_BRIDGED)
+            others = (
+                *(*_OF_BROKERS, _GROUPS, _CONSUMER_GROUPS, _MIXED_GROUPS, _SHARE_STATES),
+                *_ALL_BRIDGED,
+            )
             driven = f"{', '.join(others)}, {' and '.join(_OF_TRANSACTIONS)}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
@@ -458,7 +471,7 @@ _RUNTIME_COMMANDS: Final = (
 _SHARE_COMMANDS: Final = (
     {"command": "share_reset", "records": 1, "max_in_flight": 1, "delivery_limit": 1},
 )
-
+_SHARE_STATE_COMMANDS: Final = ({"command": "states_reset", "updates": 1},)
 _PRODUCER_COMMANDS: Final = ({"command": "producer_reset", "version2": False},)
 _COMPACTION_COMMANDS: Final = ({"command": "compaction_reset", "replicas": 1, "leader": 1},)
 _REASSIGNMENT_COMMANDS: Final = ()

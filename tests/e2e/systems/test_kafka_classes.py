@@ -68,7 +68,10 @@ def test_random_walks_agree_with_the_known_deviations(
     assert result.passed == 25
 
 
-HERE = {"LogCompaction", "LogStorage", "Replication", "SharePartition", "Transactions"}
+HERE = {
+    *("LogCompaction", "LogStorage", "Replication", "ShareCoordinator", "SharePartition"),
+    "Transactions",
+}
 """The other specifications' rows are asked where their systems have their tests."""
 
 
@@ -93,7 +96,7 @@ OF_ANY_MODEL = (
     *("CoordinatorGroups", "CoordinatorStore", "CoordinatorTransactions"),
     *("DirectoryAssignment", "DirectoryMove"),
     *("LogStorage", "MixedGroup"),
-    *("SharePartition", "TransactionManager", "TransactionalLog", "Transactions"),
+    *("ShareCoordinator", "SharePartition", "TransactionManager", "TransactionalLog", "Transactions"),
 )
 """Of these a deviation names the formulas that it breaks in any of its models."""
 

@@ -49,6 +49,7 @@ OFFERS_NOTHING = {
     "compaction",
     "data",
     "offsets",
+    "persister",
     "positions",
     "produce",
     "reassignment",

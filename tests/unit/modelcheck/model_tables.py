@@ -31,6 +31,7 @@ FAMILIES = (
     "data",
     "sessions",
     "share",
+    "persister",
     "produce",
     "producer",
     "reassignment",

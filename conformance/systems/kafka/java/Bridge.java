@@ -45,6 +45,7 @@ public final class Bridge {
   private TransactionalLogs transactionalLogs;
   private Loads loads;
   private SharePartitions shares;
+  private ShareStates shareStates;
   private final TransactionalProducer producer = new TransactionalProducer();
   private CompactedLogs compactedLogs;
   private StorageEvents storageEvents;
@@ -158,6 +159,9 @@ public final class Bridge {
     if (name.startsWith(SharePartitions.PREFIX)) {
       return shares().run(name, command);
     }
+    if (name.startsWith(ShareStates.PREFIX)) {
+      return shareStates().run(name, command);
+    }
     if (name.startsWith(CompactedLogs.PREFIX)) {
       return compactedLogs().run(name, command);
     }
@@ -249,6 +253,13 @@ public final class Bridge {
       shares = new SharePartitions(folder);
     }
     return shares;
+  }
+
+  private ShareStates shareStates() {
+    if (shareStates == null) {
+      shareStates = new ShareStates();
+    }
+    return shareStates;
   }
 
   private CompactedLogs compactedLogs() {

@@ -63,6 +63,9 @@ final class LoadedShard implements LogReader {
     private final Function<Object, String> text;
     private final Object logContext = Kafka.make(Kafka.type("LogContext"), "");
 
+    /** Of all shards that it makes. */
+    final Virtual.Clock clock = new Virtual.Clock();
+
     Maker(String serde, Object metrics, String topic, Function<Object, String> text) {
       this.serde = Kafka.make(Kafka.type(COORDINATOR + serde));
       this.metrics = metrics;
@@ -91,7 +94,7 @@ final class LoadedShard implements LogReader {
 
     private Object part(Class<?> type) {
       if (type == Time.class) {
-        return new Virtual.Clock();
+        return clock;
       }
       if (type == SnapshotRegistry.class) {
         return Kafka.make(type, logContext);
@@ -156,14 +159,19 @@ final class LoadedShard implements LogReader {
     private static final String PACKAGE = COORDINATOR + "share.";
     private static final Class<?> CONFIG = Kafka.type(PACKAGE + "ShareCoordinatorConfig");
 
-    private final Object config = Kafka.make(CONFIG, defaults(CONFIG));
+    private final Object config;
 
     OfShares() {
+      this(Map.of());
+    }
+
+    OfShares(Map<String, Object> properties) {
       super(
           "share.ShareCoordinatorRecordSerde",
           Kafka.make(Kafka.type(PACKAGE + "metrics.ShareCoordinatorMetrics"), new Metrics()),
           "__share_group_state",
           StateText::ofShares);
+      config = Kafka.make(CONFIG, configured(properties, CONFIG));
     }
 
     @Override
@@ -173,10 +181,14 @@ final class LoadedShard implements LogReader {
   }
 
   private static AbstractConfig defaults(Class<?>... types) {
+    return configured(Map.of(), types);
+  }
+
+  private static AbstractConfig configured(Map<String, Object> properties, Class<?>... types) {
     ConfigDef all = new ConfigDef(); // releases before 4.0 have no Utils.mergeConfigs
     for (Class<?> each : types) {
       ((ConfigDef) Kafka.getStatic(each, "CONFIG_DEF")).configKeys().values().forEach(all::define);
     }
-    return new AbstractConfig(all, Map.of(), false);
+    return new AbstractConfig(all, properties, false);
   }
 }
