@@ -27,6 +27,7 @@ from conformance.systems.kafka.junit.java import rendered, text
 from conformance.systems.kafka.junit.membership import MembershipScene
 from conformance.systems.kafka.junit.mixed import MixedGroupScene
 from conformance.systems.kafka.junit.partition import PartitionScene
+from conformance.systems.kafka.junit.persister import PersisterScene
 from conformance.systems.kafka.junit.positions import PositionsScene
 from conformance.systems.kafka.junit.producer import ProducerScene
 from conformance.systems.kafka.junit.reassignment import ReassignmentScene
@@ -90,6 +91,8 @@ def scene_of(behaviour: Behaviour, constants: Mapping[str, str]) -> JUnitScene:
         return ReplicaScene.of(behaviour)
     if "registration" in behaviour.variables and "alter" in behaviour.variables:
         return ReassignmentScene.of(behaviour)
+    if "fences" in behaviour.variables:
+        return PersisterScene.of(behaviour, constants)
     if "rec" in behaviour.variables:
         return ShareScene.of(behaviour, constants)
     if "shard" in behaviour.variables:
