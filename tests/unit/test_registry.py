@@ -34,7 +34,7 @@ def test_a_name_stands_for_what_finds_the_factory_anywhere(name: str, stands_for
 def test_an_unknown_name_is_told_with_all_that_could_be_given(name: str) -> None:
     with pytest.raises(UserError) as told:
         factory_path(name, {"mine": "m:f"})
-    assert "group, mine, offsets, persister, positions, produce, reassignment, replication" in str(told.value)
+    assert "group, mine, offsets, persister, positions, produce, reassignment" in str(told.value)
     assert "`exec:COMMAND`, `kafka-VERSION`, `tcp:HOST:PORT`" in str(told.value)
 
 

@@ -96,7 +96,8 @@ OF_ANY_MODEL = (
     *("CoordinatorGroups", "CoordinatorStore", "CoordinatorTransactions"),
     *("DirectoryAssignment", "DirectoryMove"),
     *("LogStorage", "MixedGroup"),
-    *("ShareCoordinator", "SharePartition", "TransactionManager", "TransactionalLog", "Transactions"),
+    *("ShareCoordinator", "SharePartition"),
+    *("TransactionManager", "TransactionalLog", "Transactions"),
 )
 """Of these a deviation names the formulas that it breaks in any of its models."""
 
