@@ -146,7 +146,7 @@ def _never_driven(kept: Sequence[ReleaseRecord]) -> Iterator[str]:
     if not left:
         return
     yield ""
-    yield f"{counted(sum(map(len, left.values())), 'suite')} were driven on no release yet:"
+    yield f"Driven on no release yet ({counted(sum(map(len, left.values())), 'suite')}):"
     yield ""
     for folder, models in left.items():
         text = f"- {folder or _OWN}: {', '.join(models)}"
