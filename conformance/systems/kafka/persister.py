@@ -7,22 +7,23 @@ coordinator and the leaders are played here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
 from conformance.systems.external import CHANNELS, AdapterChannel
 from conformance.systems.shared.persister import (
+    STATE_IDS,
+    STATES,
     VARIABLES,
     PersisterSteps,
+    ReadAnswer,
     ShareView,
     WriteRequest,
 )
 from conformance.tla import Value
 
-_STATES: Final = {0: "AVAILABLE", 2: "ACKNOWLEDGED", 4: "ARCHIVED"}
-"""RecordState by its id."""
-_IDS: Final = {state: number for number, state in _STATES.items()}
+_Batches = tuple[tuple[int, int, int, int], ...]
+"""Of each first and last offset, state, delivery count."""
 
 
 class _BridgeShareState(msgspec.Struct, frozen=True, array_like=True):
@@ -33,14 +34,23 @@ class _BridgeShareState(msgspec.Struct, frozen=True, array_like=True):
     leader: int
     start: int
     complete: int
-    batches: tuple[tuple[int, int, int, int], ...]
-    """First and last offset, state, delivery count."""
+    batches: _Batches
     leader_fence: int
     epoch_fence: int
     updates: int
     cold: bool
 
 
+class _BridgeRead(msgspec.Struct, frozen=True, array_like=True):
+    """What a leader that reads is told."""
+
+    error: str
+    epoch: int
+    start: int
+    batches: _Batches
+
+
+_as_read = msgspec.json.Decoder(_BridgeRead).decode
 _as_view = msgspec.json.Decoder(_BridgeShareState).decode
 _as_error = msgspec.json.Decoder(str).decode
 
@@ -61,16 +71,17 @@ class _BridgedShard:
         """See `StoreOfShares.initialize`."""
         return _as_error(self._run("initialize", stateEpoch=epoch, startOffset=start))
 
-    def read(self, leader: int) -> str:
+    def read(self, leader: int) -> ReadAnswer:
         """See `StoreOfShares.read`."""
-        return _as_error(self._run("read", leaderEpoch=leader))
+        answer = _as_read(self._run("read", leaderEpoch=leader))
+        return ReadAnswer(answer.error, answer.epoch, answer.start, _records(answer.batches))
 
     def write(self, request: WriteRequest) -> str:
         """See `StoreOfShares.write`."""
         batch = {
             "firstOffset": request.offset,
             "lastOffset": request.offset,
-            "deliveryState": _IDS[request.state],
+            "deliveryState": STATE_IDS[request.state],
             "deliveryCount": request.count,
         }
         return self._write(request.leader, request.epoch, request.start, request.complete, [batch])
@@ -133,16 +144,20 @@ class _BridgedShard:
             share.leader,
             share.start,
             complete,
-            {
-                offset: (_STATES[state], count)
-                for first, last, state, count in share.batches
-                for offset in range(first, last + 1)
-            },
+            _records(share.batches),
             share.leader_fence,
             share.epoch_fence,
             share.updates,
             share.cold,
         )
+
+
+def _records(batches: _Batches) -> dict[int, tuple[str, int]]:
+    return {
+        offset: (STATES[state], count)
+        for first, last, state, count in batches
+        for offset in range(first, last + 1)
+    }
 
 
 class KafkaPersisterSystem(PersisterSteps):

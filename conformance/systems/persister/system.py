@@ -8,6 +8,7 @@ from conformance.systems.rewinding import Rewinder, RewindingSystem
 from conformance.systems.shared.persister import (
     VARIABLES,
     PersisterSteps,
+    ReadAnswer,
     ShareView,
     WriteRequest,
 )
@@ -16,6 +17,7 @@ from impl.share.in_flight_state import RecordState
 from impl.share.share_coordinator_shard import (
     ShareCoordinatorResult,
     ShareCoordinatorShard,
+    ShareGroupOffset,
     ShareRecord,
     WriteStateRequest,
 )
@@ -40,9 +42,13 @@ class _Shard:
         """See `StoreOfShares.initialize`."""
         return self._done(self._shard.initialize_state(_KEY, epoch, start))
 
-    def read(self, leader: int) -> str:
+    def read(self, leader: int) -> ReadAnswer:
         """See `StoreOfShares.read`."""
-        return self._done(self._shard.read_state_and_maybe_update_leader_epoch(_KEY, leader))
+        result = self._shard.read_state_and_maybe_update_leader_epoch(_KEY, leader)
+        error, state = self._done(result), result.state
+        if state is None:
+            return ReadAnswer(error)
+        return ReadAnswer(error, state.state_epoch, state.start_offset, _records(state))
 
     def write(self, request: WriteRequest) -> str:
         """See `StoreOfShares.write`."""
@@ -93,10 +99,7 @@ class _Shard:
             state.leader_epoch,
             state.start_offset,
             state.delivery_complete_count,
-            {
-                batch.offset: (str(batch.state), batch.delivery_count)
-                for batch in state.state_batches
-            },
+            _records(state),
             self._shard.leader_epoch_map[_KEY],
             self._shard.state_epoch_map[_KEY],
             self._shard.snapshot_update_count.get(_KEY, -1),
@@ -108,6 +111,10 @@ class _Shard:
             self._shard.replay(len(self._log), record)
             self._log.append(record)
         return result.error.name
+
+
+def _records(state: ShareGroupOffset) -> dict[int, tuple[str, int]]:
+    return {each.offset: (str(each.state), each.delivery_count) for each in state.state_batches}
 
 
 class PersisterSystem(PersisterSteps, RewindingSystem):

@@ -14,9 +14,9 @@ from conformance.story.behaviour import Behaviour
 from conformance.systems.kafka.junit.steps import JUnitScene
 from conformance.systems.shared.departing import DepartingPath, Unsayable, fn
 from conformance.systems.shared.group.words import call
+from conformance.systems.shared.persister import STATE_IDS
 from conformance.tla import Fn, Value
 
-_IDS: Final = MappingProxyType({"AVAILABLE": 0, "ACKNOWLEDGED": 2, "ARCHIVED": 4})
 _UPDATES: Final = "UpdatesPerSnapshot"
 
 
@@ -120,7 +120,7 @@ def _forged(kind: str, fences: Fn) -> str:
 
 
 def _batch(offset: Value, state: Value, count: Value) -> str:
-    id_of_state = _IDS[str(state)]
+    id_of_state = STATE_IDS[str(state)]
     return f"new PersisterStateBatch({offset}, {offset}, (byte) {id_of_state}, (short) {count})"
 
 

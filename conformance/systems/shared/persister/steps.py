@@ -19,6 +19,9 @@ VARIABLES: Final = (
 )
 NO_EPOCH: Final = -1
 UNINITIALIZED: Final = -1
+STATES: Final = {0: "AVAILABLE", 2: "ACKNOWLEDGED", 4: "ARCHIVED"}
+"""RecordState by its id, of what is stored."""
+STATE_IDS: Final = {state: number for number, state in STATES.items()}
 _TERMINAL: Final = ("ACKNOWLEDGED", "ARCHIVED")
 _STATES: Final = {"ACCEPT": "ACKNOWLEDGED", "RELEASE": "AVAILABLE", "REJECT": "ARCHIVED"}
 
@@ -38,6 +41,16 @@ class WriteRequest:
     offset: int
     state: str
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """What ReadShareGroupState is answered; of an error all else is empty."""
+
+    error: str
+    epoch: int = NO_EPOCH
+    start: int = UNINITIALIZED
+    records: RecordStates = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +78,8 @@ class StoreOfShares(Protocol):
     def initialize(self, epoch: int, start: int) -> str:
         """InitializeShareGroupState."""
 
-    def read(self, leader: int) -> str:
-        """ReadShareGroupState; the state that it answers is what `view` shows."""
+    def read(self, leader: int) -> ReadAnswer:
+        """ReadShareGroupState."""
 
     def write(self, request: WriteRequest) -> str:
         """WriteShareGroupState."""
@@ -196,11 +209,11 @@ class PersisterSteps:
 
     def _read(self, epoch: int) -> None:
         """SharePartition.maybeInitialize: a start that nobody knows is the earliest offset."""
-        before = self._store.view()
-        self._answer = self._store.read(epoch)
-        if self._answer == "NONE":
+        answer = self._store.read(epoch)
+        self._answer = answer.error
+        if answer.error == "NONE":
             self._leaders[epoch] = _Leader(
-                True, before.epoch, self._generation, max(before.start, 0), before.records
+                True, answer.epoch, self._generation, max(answer.start, 0), answer.records
             )
 
     def _acknowledge(self, epoch: int, offset: int, kind: str) -> None:
@@ -245,7 +258,7 @@ class PersisterSteps:
 
     def _forged(self, kind: str) -> str:
         if kind == "Read":
-            return self._store.read(NO_EPOCH)
+            return self._store.read(NO_EPOCH).error
         if kind == "Initialize":
             return self._store.initialize(NO_EPOCH, UNINITIALIZED)
         if kind == "WriteLeaderEpoch":

@@ -54,10 +54,11 @@ final class ShareStates {
       case "states_initialize" ->
           answer("Initialize", fields(command, "stateEpoch", "startOffset"), this::initialize);
       case "states_read" ->
-          answer(
-              "Read",
-              fields(command, "leaderEpoch"),
-              data -> Kafka.call(shard, "readStateAndMaybeUpdateLeaderEpoch", data));
+          readAnswer(
+              asked(
+                  "Read",
+                  fields(command, "leaderEpoch"),
+                  data -> Kafka.call(shard, "readStateAndMaybeUpdateLeaderEpoch", data)));
       case "states_write" ->
           answer(
               "Write",
@@ -103,6 +104,37 @@ final class ShareStates {
 
   /** A request about the one share partition; its error's name. */
   private String answer(String api, ObjectNode fields, Operation operation) throws IOException {
+    return json.writeValueAsString(error(asked(api, fields, operation)));
+  }
+
+  private static String error(JsonNode answered) {
+    return Errors.forCode((short) answered.get("errorCode").asInt()).name();
+  }
+
+  /** The error, and the state as a leader is told it. */
+  private String readAnswer(JsonNode answered) throws IOException {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator out = json.getFactory().createGenerator(text)) {
+      out.writeStartArray();
+      out.writeString(error(answered));
+      out.writeNumber(answered.get("stateEpoch").asInt());
+      out.writeNumber(answered.get("startOffset").asLong());
+      out.writeStartArray();
+      for (JsonNode batch : answered.get("stateBatches")) {
+        out.writeStartArray();
+        for (String name : List.of("firstOffset", "lastOffset", "deliveryState", "deliveryCount")) {
+          out.writeNumber(batch.get(name).asLong());
+        }
+        out.writeEndArray();
+      }
+      out.writeEndArray();
+      out.writeEndArray();
+    }
+    return text.toString();
+  }
+
+  /** A request about the one share partition, and what is answered about it. */
+  private JsonNode asked(String api, ObjectNode fields, Operation operation) {
     ObjectNode request = json.createObjectNode().put("groupId", GROUP);
     ObjectNode topic = request.putArray("topics").addObject().put("topicId", TOPIC_ID.toString());
     topic.putArray("partitions").add(fields.put("partition", 0));
@@ -110,8 +142,7 @@ final class ShareStates {
     committed(result);
     Object response = Kafka.call(result, "response");
     JsonNode answered = written(MESSAGES + api + "ShareGroupStateResponseData", response);
-    JsonNode error = answered.get("results").get(0).get("partitions").get(0).get("errorCode");
-    return json.writeValueAsString(Errors.forCode((short) error.asInt()).name());
+    return answered.get("results").get(0).get("partitions").get(0);
   }
 
   private static Object read(String type, JsonNode fields) {
