@@ -328,11 +328,14 @@ def nearest_job(
     )
 
 
+_WORKER = ("-m", "conformance.bugs.worker")
+
+
 def by_oracles(
     job: BugJob, folder: Path, timeout: float, tell: Callable[[PartStarted], None] = lambda _: None
 ) -> FaultSearchResult:
     """Run the oracles against the implementation in `folder`; `tell` hears of each that begins."""
-    command = [sys.executable, "-m", "conformance.bugs.worker"]
+    command = [sys.executable, *_WORKER]
     job = msgspec.structs.replace(job, folder=str(folder))
     with TemporaryFile() as random, running(command, folder, cwd=folder, errors=random) as process:
         expired = Event()
@@ -368,6 +371,8 @@ def _until_found(
     with suppress(BrokenPipeError), process.stdin:
         process.stdin.write(job)
     for line in process.stdout:
+        if not line.endswith(b"\n"):
+            return None  # it was ended amid a line: its exit code and its errors say why
         message = msgspec.json.decode(line, type=PartStarted | FaultSearchResult)
         if isinstance(message, FaultSearchResult):
             return message

@@ -309,7 +309,8 @@ def _messages(job: JudgeJob) -> Iterator[Message]:
         process.stdin.write(msgspec.json.encode(job))
         process.stdin.close()
         for line in process.stdout:
-            yield msgspec.json.decode(line, type=Message)
+            if line.endswith(b"\n"):  # else it was ended amid a line: its exit code says so
+                yield msgspec.json.decode(line, type=Message)
         if process.wait() != 0:
             raise RuntimeError(f"the judge of mutants ended with {process.returncode}")
 

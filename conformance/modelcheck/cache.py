@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 _GENERATION = "2"
@@ -16,6 +17,8 @@ _GENERATION = "2"
 
 _DIGEST_BYTES = 32
 _IDENTIFIER = re.compile(rb"\w+")
+_MODULES = 512
+"""More than the specifications of this project have."""
 
 
 def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
@@ -92,9 +95,14 @@ def module_files(root: Path, folders: Sequence[Path]) -> list[Path]:
     while pending:
         name = pending.pop()
         paths[name] = available[name]
-        words = set(_IDENTIFIER.findall(available[name].read_bytes()))
-        pending |= (words & available.keys()) - paths.keys()
+        pending |= (_words(available[name].read_bytes()) & available.keys()) - paths.keys()
     return [paths[name] for name in sorted(paths)]
+
+
+@lru_cache(_MODULES)
+def _words(text: bytes) -> frozenset[bytes]:
+    """The words of a module's text, which the keys of many models ask for."""
+    return frozenset(_IDENTIFIER.findall(text))
 
 
 def cache_key(parts: Iterable[str], files: Iterable[Path]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from conformance.bugs import bench
 from conformance.bugs.bench import BugEffort, by_oracles, environment, run_fault
 from conformance.bugs.fault import BlindSpot, Catalogue, Fault, copied, load_catalogue, relocated
 from conformance.bugs.worker import INTERRUPTED, BugJob
@@ -175,3 +176,13 @@ def test_beyond_the_model_a_fault_is_found_saved_and_replayed(
     assert "FAILED as before" in retold
     assert hidden["Epochs"] == "1..6"
     assert any(tmp_path.glob("kconform-out/hypothesis/*/*/*"))
+
+
+def test_a_worker_that_ends_amid_a_line_is_named_with_its_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The half of a line was decoded, and its error hid why the worker had ended."""
+    script = "import sys; sys.stdin.read(); print('{\"type\":', end=''); sys.exit('no memory')"
+    monkeypatch.setattr(bench, "_WORKER", ("-c", script))
+    with pytest.raises(RuntimeError, match=r"ended with 1:\nno memory"):
+        by_oracles(BugJob((SMALL,), "replication", 1, 0, 5), tmp_path, QUICK.timeout)
