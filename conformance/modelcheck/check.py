@@ -46,6 +46,9 @@ from conformance.modelcheck.warm import WarmJvms
 from conformance.tla import Tools, ValueReader, find_tools
 from conformance.verdict import Verdict, merge
 
+_OUTCOME = "outcome"
+"""The kind of cached answers of TLC. `check` was one without the formulas that read no variable."""
+
 RunTlc = Callable[[TlcJob, OnProgress], TlcResult]
 """Runs TLC to its end."""
 
@@ -333,7 +336,7 @@ class _Engine:
                 graph = self._read_graph(dot, prepared, outcome)
                 self._cache.store("graph", key, graph_to_bytes(graph))
         if outcome.is_answer:
-            self._cache.store("check", key, outcomes.encode(outcome))
+            self._cache.store(_OUTCOME, key, outcomes.encode(outcome))
         return outcome, graph
 
     def _read_graph(self, dot: Path, prepared: PreparedModel, outcome: EngineOutcome) -> StateGraph:
@@ -383,7 +386,7 @@ class _Engine:
         return branches
 
     def _cached_outcome(self, key: str) -> EngineOutcome | None:
-        blob = self._cache.load("check", key)
+        blob = self._cache.load(_OUTCOME, key)
         return None if blob is None else outcomes.decode(blob)
 
     def _tell(self, event: Event) -> None:

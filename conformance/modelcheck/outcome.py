@@ -75,6 +75,8 @@ class EngineOutcome(msgspec.Struct, frozen=True):
     """What the evaluator says of the violated formula at the end of the counterexample."""
     never_fired: tuple[str, ...] | None = None
     """Names of actions of which no instance took a step; None if TLC could not tell."""
+    constant_formulas: tuple[str, ...] = ()
+    """Those that read no variable: whatever they say, they say it of no state."""
     error: str = ""
 
     @property
@@ -137,10 +139,17 @@ def read_outcome(
         ending=_ending(transcript),
         why=why(spec, name, violation.kind, _states(transcript, spec)) if violation else (),
         never_fired=None if model.check.simulation else _never_fired(transcript, generated),
+        constant_formulas=constant_formulas(model, spec),
         error=outcome_text(run) if result == "error" else "",
     )
     assumption = _assumption_of(violation, module)
     return outcome if assumption is None else of_assumption(outcome, spec, assumption)
+
+
+def constant_formulas(model: Model, spec: Spec) -> tuple[str, ...]:
+    """The invariants and properties of the model that read no variable."""
+    judged = (*model.check.invariants, *model.check.properties)
+    return tuple(name for name in judged if not spec.says_of_states(name))
 
 
 def of_assumption(outcome: EngineOutcome, spec: Spec, assumption: Assumption) -> EngineOutcome:

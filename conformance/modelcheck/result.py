@@ -117,7 +117,9 @@ class CheckResult:
 
         A manifest that states its number of states has been looked at: it may leave actions out.
         """
-        text = "; no formula was judged" if _judges_nothing(self.model) else ""
+        text = "; no formula was judged" if _judges_nothing(self.model, self.outcome) else ""
+        if names := self.outcome.constant_formulas:
+            text += f"; reads no variable: {', '.join(names)}"
         expect = self.model.expect
         stated = self.model.likely_states or (expect is not None and expect.distinct_states)
         if self.outcome.never_fired and not stated:
@@ -255,7 +257,7 @@ def judge(
         problems += (ModelProblem(f"{model.name}:no_mutant", text),)
     verdict = _verdict(outcome, problems)
     partly = unchecked or any(entry.judges for entry in left_out)
-    partly = partly or (_judges_nothing(model) and not _is_driven(model))
+    partly = partly or (_judges_nothing(model, outcome) and not _is_driven(model))
     if verdict is Verdict.PASS and outcome.result == "holds" and partly:
         verdict = Verdict.INCONCLUSIVE
     return CheckResult(
@@ -273,10 +275,11 @@ def _idle(overrides: Sequence[str]) -> str:
     return f"without {which} {names} it has the same states and steps"
 
 
-def _judges_nothing(model: Model) -> bool:
+def _judges_nothing(model: Model, outcome: EngineOutcome) -> bool:
     """Whether there is no formula that could be false; assumptions are judged in any case."""
     check = model.check
-    judged = check.invariants or check.properties or check.deadlock or model.postconditions
+    formulas = {*check.invariants, *check.properties} - {*outcome.constant_formulas}
+    judged = formulas or check.deadlock or model.postconditions
     return not judged and not _only_assumes(model)
 
 

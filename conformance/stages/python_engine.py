@@ -17,6 +17,7 @@ from conformance.modelcheck.outcome import (
     STUTTERS,
     EngineOutcome,
     KeptStep,
+    constant_formulas,
     defined_at,
     of_assumption,
     places_of,
@@ -166,6 +167,7 @@ def _outcome(prepared: PreparedModel, result: SearchResult) -> EngineOutcome:
         places=places_of(prepared.module, steps),
         why=_why(prepared, violated),
         never_fired=None if violated else tuple(name for name in names if name not in fired),
+        constant_formulas=constant_formulas(prepared.model, prepared.spec),
     )
 
 

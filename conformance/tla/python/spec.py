@@ -208,6 +208,11 @@ class Spec:
         bodies = (self.program.operator(name, "a constraint").body for name in bounds)
         return any(analysis.of(body).impure - {RECURSIVE} for body in (init, step.body, *bodies))
 
+    def says_of_states(self, formula: str) -> bool:
+        """Whether a formula reads a variable, or is not the same at every place of a search."""
+        facts = self.machine.analysis.of(self.program.operator(formula, "a formula").body)
+        return bool(facts.variables or facts.primes or facts.impure - {RECURSIVE})
+
     def formulas_use(self, formulas: Collection[str], operator: str) -> bool:
         """Whether the value of one of these formulas may depend on an operator of the module."""
         definition = self.module.operator(operator)

@@ -264,6 +264,18 @@ def test_an_action_that_never_fires_is_named(options: CheckOptions) -> None:
     assert result.outcome.never_fired == ("Take", "Release")
 
 
+def test_an_invariant_that_reads_no_variable_is_named(options: CheckOptions) -> None:
+    vacuous = replace(
+        lock(Expect(result="holds"), invariants=("TypeOK",)),
+        definitions={"Anything": "Turns >= 0"},
+        overrides={"TypeOK": "Anything"},
+    )
+    ours = check_in_python(Context(check=options), [vacuous])[0]
+    for result in (check(vacuous, options), ours):
+        assert result.outcome.constant_formulas == ("TypeOK",)
+        assert result.verdict is Verdict.INCONCLUSIVE
+
+
 def test_a_formula_without_value_is_an_error_with_tlcs_words(options: CheckOptions) -> None:
     result = check(lock(Expect(result="holds"), invariants=("Broken",)), options)
     assert (result.verdict, result.outcome.result) == (Verdict.ERROR, "error")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conformance.modelcheck.form import Check, Expect
@@ -102,6 +103,17 @@ def test_a_model_without_a_formula_is_no_pass_unless_a_system_is_driven_by_it() 
     assert judged(HELD, None, nothing).verdict is Verdict.INCONCLUSIVE
     assert judged(HELD, None, nothing, feeds_suite=True).verdict is Verdict.PASS
     assert "no formula was judged" in judged(HELD, None, nothing).summary()
+
+
+def test_formulas_that_read_no_variable_judge_no_state() -> None:
+    formulas = Check(init="Init", next="Next", invariants=("Small", "Bounded"))
+    alone = Check(init="Init", next="Next", invariants=("Small",))
+    outcome = msgspec.structs.replace(HELD, constant_formulas=("Small",))
+    some, none = (judged(outcome, HOLDS, check) for check in (formulas, alone))
+    assert some.verdict is Verdict.PASS
+    assert some.summary() == "holds, 2 distinct states; reads no variable: Small"
+    assert none.verdict is Verdict.INCONCLUSIVE
+    assert "; no formula was judged; reads no variable: Small" in none.summary()
 
 
 def test_actions_that_are_never_taken_are_named_until_the_manifest_states_a_number() -> None:
