@@ -80,7 +80,7 @@ class _Gate:
         suites: dict[str, list[ScoreSuite]] = {}
         for suite in (*self._driven(), *self._not_driven()):
             suites.setdefault(area_of(suite.name).id, []).append(suite)
-        if others := [*self._others()]:
+        if others := [*self._others(suites)]:
             suites[_OTHERS] = others
         return _card(self._report, str(self._report["system"]), suites)
 
@@ -117,8 +117,21 @@ class _Gate:
         aside = _texts(entry.get("set_aside")) if entry.get("verdict") == "pass" else []
         return [*known, *aside]
 
-    def _others(self) -> Iterator[ScoreSuite]:
-        """What failed and belongs to no suite that was driven: nothing that failed is left out."""
+    def _others(self, suites: Mapping[str, Sequence[ScoreSuite]]) -> Iterator[ScoreSuite]:
+        """What failed and belongs to no suite that was driven: nothing that failed is left out.
+
+        Nor is a run that did not pass for a reason that no suite and no stage of the report tells.
+        """
+        standings = {suite.standing for of_area in suites.values() for suite in of_area}
+        for other in self._failed():
+            standings.add(other.standing)
+            yield other
+        verdict = str(self._report.get("verdict"))
+        if verdict != "pass" and standings.isdisjoint({Standing.DEPARTS, Standing.UNDECIDED}):
+            standing = Standing.DEPARTS if verdict == "fail" else Standing.UNDECIDED
+            yield ScoreSuite(name="run", standing=standing, reason=f"the run ended with {verdict}")
+
+    def _failed(self) -> Iterator[ScoreSuite]:
         models = {str(entry.get("subject")) for entry in self._replayed()}
         for name in self._stages:
             for entry in _entries(self._stages[name]):

@@ -145,6 +145,24 @@ def test_a_finding_that_names_no_suite_is_not_left_out(tmp_path: Path) -> None:
     assert standings(card(tmp_path, report))["findings"] is Standing.DEPARTS
 
 
+@pytest.mark.parametrize(
+    ("verdict", "standing", "outcome"),
+    [
+        ("fail", Standing.DEPARTS, Verdict.FAIL),
+        ("inconclusive", Standing.UNDECIDED, Verdict.INCONCLUSIVE),
+        ("error", Standing.UNDECIDED, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_run_that_did_not_pass_gives_no_card_that_does(
+    verdict: str, standing: Standing, outcome: Verdict, tmp_path: Path
+) -> None:
+    """The suites alone had made the card: an action that no suite took was not on it."""
+    made = card(tmp_path, {**changed(replay=suite("group/dynamic-2m")), "verdict": verdict})
+    assert standings(made)["run"] is standing
+    assert made.verdict is outcome
+    assert f"the run ended with {verdict}" in cards.markdown(made)
+
+
 def test_nothing_driven_is_no_pass(tmp_path: Path) -> None:
     report = copy.deepcopy(GATE)
     report["stages"] = {}
